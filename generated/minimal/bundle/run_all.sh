@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+#
+# Run the steps in order; where an earlier run stopped, go on from there.
+#
+# Usage:    ./run_all.sh [--dry-run] [--from STEP | --only STEP]
+#             --dry-run    say what would be done, and do nothing
+#             --from STEP  do STEP and those after it, even if they were done before
+#             --only STEP  do STEP alone
+# Steps:    preflight sync submit monitor collect; and cleanup, only when asked for
+# Runs on:  your machine (bash 3.2 or later)
+# Reads:    config.sh, lib.sh, and what each step reads
+# Writes:   .run/, and what each step writes
+# Calls:    basename bash cat date dirname mkdir mv rm sed, and what each step calls
+# Undo:     ./cleanup.sh
+# Exit:     that of the step that failed: 0 passed, 1 job failed, 2 wrong use, 3 preflight, 5 sync, 6 build, 7 submit,
+#           8 time-out, 9 hang, 10 out of memory, 11 cancelled, 12 cluster error, 13 cannot tell, 130 interrupted
+
+set -euo pipefail
+case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac
+
+bundle=$(cd "$(dirname "$0")" && pwd)
+. "$bundle/config.sh"
+. "$bundle/lib.sh"
+
+readonly STEPS='preflight sync submit monitor collect'
+
+# read_options OPTION...: into $dry, $from and $only.
+read_options() {
+    dry='' from='' only=''
+    while [ $# -gt 0 ]; do
+        case $1 in
+            --dry-run) dry=yes ;;
+            --from | --only)
+                case " $STEPS cleanup " in *" ${2-none} "*) ;; *) refuse "$1 wants one of: $STEPS cleanup" ;; esac
+                [ "$1" = --from ] && from=$2 || only=$2
+                shift
+                ;;
+            *) refuse "unknown option $1; see ./run_all.sh --help" ;;
+        esac
+        shift
+    done
+    [ -z "$from" ] || [ -z "$only" ] || refuse '--from and --only exclude each other'
+}
+
+# is_done STEP: whether this run need not do STEP again. The connection is always checked, and an unfinished watch goes on.
+is_done() {
+    case $1 in
+        preflight) return 1 ;;
+        monitor) [ -n "$(kept ended)" ] ;;
+        *) [ -n "$(kept "done.$1")" ] ;;
+    esac
+}
+
+tell_plan() {
+    local name
+    for name in $STEPS; do
+        printf '%-13s %s\n' "$name" "$(sed -n '3s/^# //p' "$bundle/$name.sh")"
+        is_done "$name" && printf '%-13s %s\n' '' "(done before, $(kept "done.$name"); not done again)"
+    done
+    printf '%-13s %s\n' '' 'Nothing was done: this was a dry run.'
+}
+
+# A run that has ended and been reported makes room for the next. --from makes its steps undone, unless a job is under way.
+open_run() {
+    local name undone=''
+    mkdir -p "$state"
+    if [ -z "$from" ]; then
+        [ -z "$(kept ended)" ] || [ -z "$(kept done.collect)" ] || put_aside
+        return
+    fi
+    for name in $STEPS; do
+        [ "$name" != "$from" ] || undone=yes
+        [ -z "$undone" ] || rm -f "$state/done.$name"
+        case $undone/$name in
+            yes/submit) forget job ;;
+        esac
+    done
+}
+
+# forget KIND: make room for another build or job, if this one has ended.
+forget() {
+    [ -z "$(kept "$1.id")" ] || [ -n "$(kept ended)$(kept "$1.passed")" ] ||
+        refuse "$1 $(kept "$1.id") of this run is not known to have ended. Let ./run_all.sh see its end, or cancel it with ./cleanup.sh"
+    rm -f "$state/$1.id" "$state/$1.token" "$state/$1.passed"
+    [ "$1" != job ] || rm -f "$state/ended" "$state/status"
+}
+
+# run_steps: each step in turn, until one fails. What a job or a build leaves behind is reported before that ends the run.
+run_steps() {
+    local name code
+    for name in $STEPS; do
+        if is_done "$name"; then
+            say "$name was done before"
+            continue
+        fi
+        code=0
+        "$bundle/$name.sh" || code=$?
+        [ "$code" -ne 0 ] || continue
+        case $name in
+            submit_build | monitor) [ "$code" -eq $CANNOT_TELL ] || [ "$code" -eq $INTERRUPTED ] || [ -z "$(kept status)" ] || "$bundle/collect.sh" || say 'the report could not be written; run ./collect.sh again' ;;
+        esac
+        [ "$code" -ne $INTERRUPTED ] || say "interrupted; what is submitted goes on. ./run_all.sh goes on from here, ./cleanup.sh cancels it"
+        return "$code"
+    done
+    return "$(kept code)"
+}
+
+read_options "$@"
+if [ -n "$dry" ]; then
+    tell_plan
+elif [ -n "$only" ]; then
+    "$bundle/$only.sh"
+else
+    open_run
+    run_steps
+fi

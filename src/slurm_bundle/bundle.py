@@ -1,0 +1,158 @@
+"""Turns rendered files into a folder, and loses nothing that was there: one verb a file, told before it is done."""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from slurm_bundle.problems import BundleConflict, GenError
+from slurm_bundle.render import BundleFile
+
+# What a bundle keeps beside its files and gen leaves alone.
+STATE = ".run"
+OWN = ("MANIFEST.json", "SHA256SUMS")
+
+
+@dataclass(frozen=True)
+class Change:
+    """What happens to one file of the folder: create, update, unchanged, remove or conflict."""
+
+    verb: str
+    path: str
+
+
+def read_manifest(folder: Path) -> Mapping[str, str]:
+    """The files that gen wrote into a folder, with the sha256 that each had; empty where gen wrote nothing."""
+    try:
+        entries = json.loads((folder / "MANIFEST.json").read_text())["files"]
+        return {entry["path"]: entry["sha256"] for entry in entries}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def digest(path: Path) -> str | None:
+    """The sha256 of a plain file, None where there is none."""
+    if path.is_symlink() or not path.is_file():
+        return None
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def plan_changes(files: Iterable[BundleFile], folder: Path) -> tuple[Change, ...]:
+    """Compare files with what a folder holds. Nothing is written.
+
+    A file is gen's own while it is as the manifest has it, or already as it shall be. Everything else in the place of
+    a file to be written or removed is a conflict; in a folder without a manifest, everything is.
+    """
+    known = read_manifest(folder)
+    wanted = {file.path: file for file in files}
+    changes = [compare(file, folder, known) for file in wanted.values()]
+    for path, sha256 in known.items():
+        if path not in wanted and (folder / path).exists():
+            changes.append(Change("remove" if digest(folder / path) == sha256 else "conflict", path))
+    if not known and folder.is_dir():
+        foreign = (path.relative_to(folder).parts[0] for path in folder.iterdir())
+        changes += [
+            Change("conflict", name)
+            for name in foreign
+            if name != STATE and name not in {p.split("/")[0] for p in wanted}
+        ]
+        changes = [Change("conflict", c.path) if c.verb == "update" else c for c in changes]
+    return tuple(sorted(changes, key=lambda change: change.path))
+
+
+def compare(file: BundleFile, folder: Path, known: Mapping[str, str]) -> Change:
+    path = folder / file.path
+    if not path.exists() and not path.is_symlink():
+        return Change("create", file.path)
+    there = digest(path)
+    if there == file.sha256:
+        same_mode = (path.stat().st_mode & 0o777) == file.mode
+        return Change("unchanged" if same_mode else "update", file.path)
+    if there is not None and (file.path in OWN or there == known.get(file.path)):
+        return Change("update", file.path)
+    return Change("conflict", file.path)
+
+
+def write_bundle(files: Sequence[BundleFile], folder: Path, *, force: bool = False) -> tuple[Change, ...]:
+    """Write the files into the folder, whole or not at all; files of an earlier spec go, those of the user stay.
+
+    Raises BundleConflict, with nothing written, where that would overwrite what gen did not write; `force` does so.
+    Raises GenError where the folder cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise GenError(f"{folder}: is a file; give a folder with -o")
+    changes = plan_changes(files, folder)
+    conflicts = [change.path for change in changes if change.verb == "conflict"]
+    if conflicts and not force:
+        names = ", ".join(conflicts[:10]) + (f" and {len(conflicts) - 10} more" if len(conflicts) > 10 else "")
+        raise BundleConflict(
+            map(Path, conflicts),
+            f"{folder}: not written by gen, or edited since: {names}. Nothing was changed. "
+            "Move them away, give another folder with -o, or overwrite them with --force",
+        )
+    try:
+        if folder.is_dir():
+            replace_files(files, folder, changes)
+        else:
+            create_folder(files, folder)
+    except OSError as error:
+        raise GenError(f"{folder}: cannot be written: {error.strerror} ({error.filename})") from error
+    return changes
+
+
+def create_folder(files: Iterable[BundleFile], folder: Path) -> None:
+    folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.absolute().parent))
+    try:
+        put_files(files, beside)
+        beside.chmod(0o755)
+        beside.rename(folder.absolute())
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+
+
+def replace_files(files: Sequence[BundleFile], folder: Path, changes: Iterable[Change]) -> None:
+    """Write all new files beside, then rename each; the manifest comes last, so that a broken run can be repeated."""
+    verbs = {change.path: change.verb for change in changes}
+    beside = Path(tempfile.mkdtemp(prefix=".gen-", dir=folder))
+    try:
+        put_files(files, beside)
+        for file in sorted(files, key=lambda file: file.path in OWN):
+            if verbs[file.path] != "unchanged":
+                target = folder / file.path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                if target.is_dir() and not target.is_symlink():
+                    raise IsADirectoryError(21, "a folder is in the place of a file", str(target))
+                (beside / file.path).replace(target)
+        written = {file.path for file in files}
+        for path, sha256_verb in verbs.items():
+            if sha256_verb == "remove" and path not in written:
+                (folder / path).unlink()
+                remove_empty(folder, (folder / path).parent)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def remove_empty(folder: Path, parent: Path) -> None:
+    if parent != folder and not any(parent.iterdir()):
+        parent.rmdir()
+
+
+def put_files(files: Iterable[BundleFile], folder: Path) -> None:
+    for file in files:
+        path = folder / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(file.text.encode())
+        path.chmod(file.mode)
+
+
+def require_bundle(folder: Path) -> None:
+    """Raise GenError unless the folder holds a bundle."""
+    if not (folder / "run_all.sh").is_file():
+        raise GenError(
+            f"{folder}: is no bundle, as it has no run_all.sh; make one with: gen bundle job_spec.json -o {folder}"
+        )

@@ -1,0 +1,230 @@
+"""Turns a command line into calls of the other modules, and what they give into text or JSON; no logic of its own."""
+
+import json
+import os
+import sys
+import textwrap
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from slurm_bundle import __version__
+from slurm_bundle.bundle import Change, require_bundle, write_bundle
+from slurm_bundle.catalog import load_catalog
+from slurm_bundle.lint import lint_bundle
+from slurm_bundle.plan import Plan, resolve_plan
+from slurm_bundle.problems import GenError, Problem, ProblemsError
+from slurm_bundle.render import render_bundle
+from slurm_bundle.resolving import Missing
+from slurm_bundle.run import read_report, run_bundle
+from slurm_bundle.spec import ReadSpec, read_spec, spec_schema
+from slurm_bundle.surroundings import look_around, missing_here, require_files
+
+app = typer.Typer(
+    name="gen",
+    help="Turns one job spec into a bundle of plain bash that takes your code to a Slurm cluster.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="The job spec, a JSON file.", show_default=False)]
+BundlePath = Annotated[Path, typer.Argument(metavar="OUT", help="The folder of a bundle.", show_default=False)]
+CatalogPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--catalog",
+        metavar="FILE",
+        help="The cluster catalog. Default: $GEN_CATALOG, else ~/.config/gen/clusters.toml where that is there.",
+    ),
+]
+SetValues = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="FIELD=VALUE",
+        help="Set a field of the spec; a value that is JSON is taken as such. May be repeated.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs.")]
+
+
+def main() -> None:
+    """Run gen; an error that the user can mend is shown as it is, with its exit code."""
+    try:
+        app()
+    except GenError as error:
+        print(f"gen: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+@app.callback(invoke_without_command=True)
+def show_version(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        print(f"gen {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def validate(
+    spec: SpecPath, catalog: CatalogPath = None, set_values: SetValues = None, as_json: AsJson = False
+) -> None:
+    """Check a spec, and show every resolved value with its origin."""
+    with_problems_as_json(
+        lambda: show_plan(*plan_of(spec, catalog, set_values or []), as_json=as_json), as_json=as_json
+    )
+
+
+@app.command()
+def bundle(
+    spec: SpecPath,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The folder to write the bundle to.")],
+    catalog: CatalogPath = None,
+    set_values: SetValues = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite files in OUT that gen did not write or that were edited.")
+    ] = False,
+    ask: Annotated[
+        bool, typer.Option("--ask", help="On a terminal, ask for each required field that is missing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the bundle of a spec."""
+
+    def make() -> None:
+        given = list(set_values or [])
+        while True:
+            try:
+                plan, read = plan_of(spec, catalog, given)
+                break
+            except ProblemsError as error:
+                missing = [problem for problem in error.problems if isinstance(problem, Missing)]
+                if not (ask and missing and sys.stdin.isatty()):
+                    raise
+                given += [f"{problem.field}={typer.prompt(str(problem), err=True)}" for problem in missing]
+        require_files(read, look_around(read))
+        changes = write_bundle(render_bundle(plan), output, force=force)
+        show_changes(plan, output, changes, as_json=as_json)
+
+    with_problems_as_json(make, as_json=as_json)
+
+
+@app.command()
+def lint(out: BundlePath, as_json: AsJson = False) -> None:
+    """Check every script of a bundle with shellcheck, bash -n and shfmt."""
+    require_bundle(out)
+    findings, absent = lint_bundle(out)
+    faults = [finding for finding in findings if not finding.note]
+    if as_json:
+        print_json({"findings": [finding.as_json() for finding in findings], "not_installed": absent})
+    else:
+        for finding in findings:
+            print(f"{finding}{'  (your own text: a note)' if finding.note else ''}")
+        for tool in absent:
+            print(f"gen: {tool} is not installed, so it did not look", file=sys.stderr)
+        print(f"{out}: {len(faults) or 'no'} finding{'s' if len(faults) != 1 else ''}")
+    raise typer.Exit(1 if faults else 0)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def run(context: typer.Context, out: BundlePath, as_json: AsJson = False) -> None:
+    """Run a bundle on this machine; further options go to its run_all.sh. The exit code is that of run_all.sh."""
+    require_bundle(out)
+    code = run_bundle(out, context.args)
+    if as_json:
+        print_json({"exit_code": code, "report": read_report(out)})
+    raise typer.Exit(code)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of the job spec; an editor that is given it completes and checks specs."""
+    print_json(spec_schema())
+
+
+def plan_of(path: Path, catalog: Path | None, given: Iterable[str]) -> tuple[Plan, ReadSpec]:
+    read = read_spec(path, overrides=dict(map(read_assignment, given)))
+    place = catalog or Path(os.environ.get("GEN_CATALOG") or Path.home() / ".config" / "gen" / "clusters.toml")
+    return resolve_plan(
+        read, load_catalog(place, explicit=catalog is not None or "GEN_CATALOG" in os.environ), look_around(read)
+    ), read
+
+
+def read_assignment(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise GenError(f"--set {text}: give FIELD=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def with_problems_as_json(make: Callable[[], None], *, as_json: bool) -> None:
+    try:
+        make()
+    except GenError as error:
+        if not as_json:
+            raise
+        problems = getattr(error, "problems", None) or [Problem("", str(error))]
+        print_json(
+            {
+                "valid": False,
+                "problems": [
+                    {"place": p.place, "message": p.message, "field": getattr(p, "field", None)} for p in problems
+                ],
+            }
+        )
+        raise typer.Exit(error.exit_code) from error
+
+
+def show_plan(plan: Plan, read: ReadSpec, *, as_json: bool) -> None:
+    remarks = (*plan.remarks, *missing_here(read, look_around(read)))
+    if as_json:
+        values = [{"name": v.name, "value": v.value, "origin": v.origin} for v in plan.values]
+        print_json(
+            {"valid": True, "values": values, "remarks": [{"place": r.place, "message": r.message} for r in remarks]}
+        )
+        return
+    width = max(len(value.name) for value in plan.values)
+    for value in plan.values:
+        if value.value not in (None, (), ""):
+            shown = value.value if isinstance(value.value, str) else json.dumps(value.value, ensure_ascii=False)
+            print(f"{value.name:{width}}  {shown}".replace("\n", "\\n"))
+            print(f"{'':{width}}    {value.origin}")
+    show_remarks(remarks)
+    print(f"{plan.spec_name}: valid")
+
+
+def show_remarks(remarks: Iterable[Problem]) -> None:
+    for remark in remarks:
+        print(
+            textwrap.fill(
+                f"note: {remark}", 80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+            ),
+            file=sys.stderr,
+        )
+
+
+def show_changes(plan: Plan, output: Path, changes: tuple[Change, ...], *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "bundle": str(output),
+                "bundle_id": plan["bundle_id"],
+                "files": [{"path": c.path, "verb": c.verb} for c in changes],
+            }
+        )
+        return
+    for change in changes:
+        print(f"{change.verb:9}  {output / change.path}")
+    show_remarks(plan.remarks)
+    kept = len([change for change in changes if change.verb != "remove"])
+    print(f"{output}: {kept} files; read {output / 'README.md'}, then: gen run {output}")
+
+
+def print_json(content: object) -> None:
+    print(json.dumps(content, indent=2, ensure_ascii=False, default=str))

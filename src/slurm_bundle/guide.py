@@ -1,0 +1,134 @@
+"""Turns a plan into the README.md of its bundle: what happens, in order, on which side; how to run, resume and undo."""
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from slurm_bundle.plan import Plan
+
+
+class Named(Protocol):
+    @property
+    def path(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+
+
+def purpose(text: str) -> str:
+    """The first sentence of a script's header."""
+    for line in text.splitlines():
+        if line.startswith("# "):
+            return line[2:]
+    return ""
+
+
+def describe_job(plan: Plan) -> str:
+    gpus = f", {plan['gpus_per_node']} GPUs on each" if plan["gpus_per_node"] else ""
+    nodes = plan["node_count"]
+    where = f"{nodes} node{'s' if nodes != 1 else ''}{gpus}"
+    image = (
+        f", in the container {plan['container_image']}"
+        if "container" in plan.features and "batch" not in plan.features
+        else ""
+    )
+    pays = f"in the partition {plan['partition']} at the cost of {plan['account']}"
+    return f"{where}, for at most {plan['time_limit']}, {pays}{image}"
+
+
+def show(value: Any) -> str:
+    """A value on one line, as a cell of a table."""
+    text = ", ".join(str(part) for part in value) if isinstance(value, tuple) else str(value)
+    return text.replace("\n", "\\n").replace("|", "\\|").replace("`", "'")
+
+
+def list_steps(plan: Plan) -> list[str]:
+    build = ["submit_build.sh"] if "build" in plan.features else []
+    return ["preflight.sh", "sync.sh", *build, "submit.sh", "monitor.sh", "collect.sh"]
+
+
+def write_readme(plan: Plan, files: Iterable[Named]) -> str:
+    """Give the README.md; it names no value that is not in the plan."""
+    texts = {file.path: file.text for file in files}
+    command = "your batch script" if "batch" in plan.features else "`command.sh`"
+    lines = [
+        f"# {plan['job_name']}: a job for {plan['ssh_host']}",
+        "",
+        f"This folder takes the code in `{plan['repo_root']}`, as it stands there, to `{plan['ssh_host']}`"
+        + (", builds it on a node" if "build" in plan.features else "")
+        + f", runs {command} as a Slurm job, watches it, and reports how it went.",
+        "It is plain bash: it needs bash, git, ssh and tar, and no gen and no Python.",
+        "",
+        "The job: " + describe_job(plan) + ".",
+        "",
+        "## What happens, in order",
+        "",
+    ]
+    for number, step in enumerate(list_steps(plan), 1):
+        lines.append(f"{number}. `{step}`: {purpose(texts[step])}")
+        lines += [f"   {line}" for line in on_other_sides(step, plan, texts)]
+    lines += [
+        "",
+        f"`cleanup.sh`, only when you call it: {purpose(texts['cleanup.sh'])}",
+        "",
+        "## What to read before approving it",
+        "",
+        *review_list(plan),
+        "",
+        "Every script begins with what it reads, writes and calls, and how to undo it; `SCRIPT --help` prints that.",
+        "",
+        "## Run, resume, undo",
+        "",
+        "    ./run_all.sh --dry-run    # say what would be done",
+        "    ./run_all.sh              # do it; after an interruption, the same command goes on where it stopped",
+        "    ./run_all.sh --from sync  # do it again from a step on",
+        "    ./cleanup.sh              # cancel what runs, remove the scripts from the cluster",
+        "",
+        "State and reports are in `.run/` (or in `$GEN_STATE_DIR`, where this folder is read-only): `report.txt`,",
+        "`report.json`, `events.jsonl`. Check that nothing was changed since it was made: `sha256sum -c SHA256SUMS`.",
+        "",
+        "## Exit codes",
+        "",
+        "0 passed, 1 job failed, 2 wrong use, 3 preflight failed, 5 sync failed, 6 build failed, 7 submit failed,",
+        "8 time-out, 9 hang detected, 10 out of memory, 11 cancelled, 12 cluster error, 13 cannot tell (no answer in",
+        "time; nothing was concluded), 130 interrupted.",
+        "",
+        "## Values, and where they came from",
+        "",
+        "| value | is | from |",
+        "| --- | --- | --- |",
+    ]
+    lines += [
+        f"| {value.name} | {show(value.value)} | {value.origin} |"
+        for value in plan.values
+        if value.value not in (None, ())
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def review_list(plan: Plan) -> list[str]:
+    lines = ["- `config.sh`: every value that the steps use. The scripts themselves hold none."]
+    if "batch" in plan.features:
+        lines.append(f"- `recipes/{plan['script_name']}`: your own batch script, as it is.")
+    else:
+        lines += [
+            "- `recipes/job.slurm`: what Slurm is asked for, and the values of the job.",
+            "- `command.sh`: the command, as the spec has it.",
+        ]
+    if "build" in plan.features:
+        lines.append("- `build.slurm`: what Slurm is asked for to build.")
+    return lines
+
+
+def on_other_sides(step: str, plan: Plan, texts: dict[str, str]) -> list[str]:
+    """What a step does on the login node and on the nodes."""
+    name = step.removesuffix(".sh")
+    login = {"submit_build": "submit", "monitor": "poll"}.get(name, name)
+    lines = [f"On the login node, `login/{login}.sh`: {purpose(texts[f'login/{login}.sh'])}"]
+    if name == "submit_build":
+        lines.append(f"On a node, `build.slurm` and `build.sh`: {purpose(texts['build.slurm'])}")
+    if name == "submit":
+        script = f"recipes/{plan['script_name']}" if "batch" in plan.features else "recipes/job.slurm"
+        lines.append(
+            f"On the node{'s' if plan['node_count'] > 1 else ''}, `{script}`"
+            + (": your own." if "batch" in plan.features else f": {purpose(texts[script])}")
+        )
+    return lines

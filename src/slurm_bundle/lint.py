@@ -1,0 +1,93 @@
+"""Turns a bundle into findings: what shellcheck, bash -n and shfmt have to say of its scripts."""
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+# The user's own text is looked at, too, but what is found there is a note and no fault of the bundle.
+USER_TEXT = ("command.sh", "build_command.sh", "login/init.sh")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One remark on one line of a script; `note` where it is about the user's own text."""
+
+    path: str
+    line: int
+    tool: str
+    message: str
+    note: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.tool}: {self.message}"
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def find_tool(name: str) -> str | None:
+    """The tool that was installed with gen, else the one on the PATH."""
+    beside = Path(sys.executable).parent / name
+    return str(beside) if beside.exists() else shutil.which(name)
+
+
+def list_scripts(folder: Path) -> list[Path]:
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.suffix in (".sh", ".slurm") and ".run" not in path.relative_to(folder).parts
+    )
+
+
+def lint_bundle(folder: Path, *, user_files: frozenset[str] = frozenset()) -> tuple[list[Finding], list[str]]:
+    """Check every script of a bundle. Gives the findings, and which tools were not there to look."""
+    scripts = list_scripts(folder)
+    names = [str(path.relative_to(folder)) for path in scripts]
+    absent, found = (
+        [],
+        [finding for path, name in zip(scripts, names, strict=True) for finding in check_syntax(path, name)],
+    )
+    for tool, check in (("shellcheck", run_shellcheck), ("shfmt", run_shfmt)):
+        program = find_tool(tool)
+        if program is None:
+            absent.append(tool)
+        else:
+            found += check(program, folder, names)
+    own = user_files | frozenset(USER_TEXT)
+    return [Finding(f.path, f.line, f.tool, f.message, note=f.path in own) for f in found], absent
+
+
+def check_syntax(path: Path, name: str) -> list[Finding]:
+    checked = subprocess.run(["bash", "-n", str(path)], capture_output=True, text=True, check=False)
+    return [] if checked.returncode == 0 else [Finding(name, 1, "bash -n", checked.stderr.strip().splitlines()[-1])]
+
+
+def run_shellcheck(program: str, folder: Path, names: list[str]) -> list[Finding]:
+    """With -x, so that what a script sources is known; style severity is everything that shellcheck can say."""
+    if not names:
+        return []
+    checked = subprocess.run(
+        [program, "-S", "style", "-x", "-f", "json", *names], cwd=folder, capture_output=True, text=True, check=False
+    )
+    remarks = json.loads(checked.stdout or "[]")
+    return [
+        Finding(r["file"].removeprefix("./"), r["line"], "shellcheck", f"SC{r['code']} {r['message']}") for r in remarks
+    ]
+
+
+def run_shfmt(program: str, folder: Path, names: list[str]) -> list[Finding]:
+    """In the house format: four spaces, cases indented; the user's own text may look as it likes."""
+    mine = [name for name in names if name not in USER_TEXT]
+    if not mine:
+        return []
+    checked = subprocess.run(
+        [program, "-i", "4", "-ci", "-l", *mine], cwd=folder, capture_output=True, text=True, check=False
+    )
+    return [
+        Finding(name, 1, "shfmt", "is not in the format of shfmt -i 4 -ci")
+        for name in checked.stdout.split("\n")
+        if name
+    ]

@@ -1,0 +1,184 @@
+"""Turns a plan into the text of each file of its bundle: same plan, same version, same bytes.
+
+No clock, no host name, no random value, no environment comes in here.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from slurm_bundle.guide import write_readme
+from slurm_bundle.plan import Plan
+from slurm_bundle.quoting import FILTERS, Quoted, QuotingError
+
+# What each file is for: on which side its lines run; "user" marks the user's own text.
+ALWAYS = {
+    "config.sh": "values",
+    "lib.sh": "local",
+    "jobs.sh": "local",
+    "verdict.sh": "local",
+    "run_all.sh": "local",
+    "preflight.sh": "local",
+    "sync.sh": "local",
+    "submit.sh": "local",
+    "monitor.sh": "local",
+    "collect.sh": "local",
+    "cleanup.sh": "local",
+    "login/lib.sh": "login",
+    "login/preflight.sh": "login",
+    "login/sync.sh": "login",
+    "login/submit.sh": "login",
+    "login/poll.sh": "login",
+    "login/collect.sh": "login",
+    "login/cleanup.sh": "login",
+}
+BUILD = {"submit_build.sh": "local", "build.slurm": "node", "build.sh": "node"}
+JOB = {"recipes/job.slurm": "node", "task.sh": "node", "command.sh": "user"}
+
+# The user's own texts that get a header from a template; a batch script stands as it is.
+TEXT_HOLES = {
+    "command.sh": "command_text",
+    "build_command.sh": "build_command_text",
+    "login/init.sh": "remote_init_text",
+}
+
+SOURCED = ("login/init.sh", "config.sh", "lib.sh", "jobs.sh", "verdict.sh")
+
+
+@dataclass(frozen=True)
+class BundleFile:
+    """A file of a bundle: its path in the bundle, its text, its mode (0o755 or 0o644) and the side that runs it."""
+
+    path: str
+    text: str
+    mode: int
+    side: str
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def templates_folder() -> Path:
+    """Where the templates are: inside the installed package, or at the top of the project in an editable install."""
+    inside = Path(__file__).parent / "templates"
+    return inside if inside.is_dir() else Path(__file__).parents[2] / "templates"
+
+
+def make_environment(folder: Path) -> Environment:
+    """The rules for templates: an unknown name, a value that was not quoted are errors; ${#x} is bash, no comment."""
+    environment = Environment(
+        loader=FileSystemLoader(folder),
+        undefined=StrictUndefined,
+        finalize=refuse_unquoted,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        comment_start_string="{##",
+        comment_end_string="##}",
+    )
+    environment.filters = dict(FILTERS)
+    return environment
+
+
+def refuse_unquoted(value: object) -> object:
+    if not isinstance(value, Quoted):
+        raise QuotingError(f"a template puts {value!r} into a script without a quoting filter")
+    return value
+
+
+class Features(Mapping[str, bool]):
+    """Each feature that a template may ask for, by name."""
+
+    NAMES = frozenset(
+        [
+            "single",
+            "mpi",
+            "distributed",
+            "launcher",
+            "batch",
+            "container",
+            "build",
+            "build_command",
+            "extra_files",
+            "pass_env",
+            "remote_init",
+            "create_remote_cwd",
+            "gpus",
+            "cpus",
+            "network",
+            "clocks",
+            "rendezvous",
+            "writable",
+            "mount_home",
+            "mfa",
+            "mfa_unknown",
+        ]
+    )
+
+    def __init__(self, present: frozenset[str]) -> None:
+        self.present = present
+
+    def __getitem__(self, name: str) -> bool:
+        if name not in self.NAMES:
+            raise KeyError(name)
+        return name in self.present
+
+    def __iter__(self) -> Any:
+        return iter(sorted(self.NAMES))
+
+    def __len__(self) -> int:
+        return len(self.NAMES)
+
+
+def list_files(plan: Plan) -> dict[str, str]:
+    """The paths of the bundle and their sides, in the order in which a reader should meet them."""
+    files = dict(ALWAYS)
+    if "build" in plan.features:
+        files |= BUILD
+    if "extra_files" in plan.features:
+        files["login/put.sh"] = "login"
+    if "batch" not in plan.features:
+        files |= JOB
+    return files | dict.fromkeys(plan.texts, "user")
+
+
+def render_bundle(plan: Plan) -> tuple[BundleFile, ...]:
+    """Render every file, then the manifest and the checksums of what was rendered."""
+    environment = make_environment(templates_folder())
+    holes = MappingProxyType({**Features(plan.features), **plan.holes, "settings": plan.settings})
+    files = [render_file(environment, plan, path, side, holes) for path, side in list_files(plan).items()]
+    files.append(BundleFile("README.md", write_readme(plan, files), 0o644, "text"))
+    files.sort(key=lambda file: file.path)
+    manifest = BundleFile("MANIFEST.json", write_manifest(plan, files), 0o644, "text")
+    sums = "".join(f"{file.sha256}  {file.path}\n" for file in sorted([*files, manifest], key=lambda file: file.path))
+    return (*files, manifest, BundleFile("SHA256SUMS", sums, 0o644, "text"))
+
+
+def render_file(environment: Environment, plan: Plan, path: str, side: str, holes: Mapping[str, Any]) -> BundleFile:
+    if path not in TEXT_HOLES and path in plan.texts:
+        return BundleFile(path, plan.texts[path], 0o755, side)
+    texts = {hole: plan.texts.get(of) for of, hole in TEXT_HOLES.items()}
+    text = environment.get_template(path).render(holes, **texts)
+    runs = side in ("local", "node", "user") and path not in SOURCED
+    return BundleFile(path, text, 0o755 if runs else 0o644, side)
+
+
+def write_manifest(plan: Plan, files: list[BundleFile]) -> str:
+    entries = [
+        {"path": file.path, "sha256": file.sha256, "mode": f"{file.mode:04o}", "side": file.side} for file in files
+    ]
+    content = {
+        "made_by": f"gen {plan.version}",
+        "bundle_id": plan["bundle_id"],
+        "spec": plan.spec_name,
+        "files": entries,
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

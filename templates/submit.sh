@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+#
+# Submit the job, once, and note its id.
+#
+# Runs on:  your machine (bash 3.2 or later); one session with the login node
+# Reads:    config.sh, lib.sh, jobs.sh, login/submit.sh
+{% if batch %}
+# Sends:    your batch script, to SCRIPTS_DIR
+{% else %}
+# Sends:    recipes/job.slurm, task.sh and command.sh, to SCRIPTS_DIR
+{% endif %}
+# Writes:   .run/
+# Calls:    basename cat date dirname mkdir mv sed ssh tail tar tr
+# Undo:     ./cleanup.sh cancels the job
+# Exit:     0 submitted, now or before; 2 wrong use, 7 submit failed, 13 cannot tell
+
+set -euo pipefail
+case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac
+
+bundle=$(cd "$(dirname "$0")" && pwd)
+. "$bundle/config.sh"
+. "$bundle/lib.sh"
+. "$bundle/jobs.sh"
+
+{% if pass_env %}
+# The values of PASS_ENV travel on the connection and in the environment of the job; no file of the bundle holds them.
+gather_secrets() {
+    local name
+    secrets=()
+    for name in "${PASS_ENV[@]}"; do
+        [ -n "${!name-}" ] || refuse "$name, one of pass_env, is not set here. Export it and run ./submit.sh again."
+        secrets+=("$name=${!name}")
+    done
+}
+
+{% endif %}
+begin_step
+{% if build %}
+[ -n "$(kept done.submit_build)" ] || refuse "the code has not been built. Run ./submit_build.sh first."
+{% else %}
+[ -n "$(kept snapshot)" ] || refuse "the code has not been sent. Run ./sync.sh first."
+{% endif %}
+[ -z "$(kept ended)" ] || refuse "job $(kept job.id) of this run has ended. Start a new run with ./run_all.sh."
+{% if pass_env %}
+gather_secrets
+{% endif %}
+{% if batch %}
+submit_once job "recipes/$BATCH_SCRIPT"
+{% else %}
+submit_once job recipes/job.slurm task.sh command.sh
+{% endif %}

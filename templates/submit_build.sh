@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+#
+# Build the code on a node of the cluster, and wait until it is built.
+#
+# Runs on:  your machine (bash 3.2 or later); asks the login node, one session a look
+# Reads:    config.sh, lib.sh, jobs.sh, login/submit.sh, login/poll.sh
+{% if build_command %}
+# Sends:    build.slurm, build.sh and build_command.sh, to SCRIPTS_DIR
+{% else %}
+# Sends:    build.slurm and build.sh, to SCRIPTS_DIR
+{% endif %}
+# Writes:   .run/
+# Calls:    basename cat date dirname mkdir mv sed sleep ssh tail tar tr
+# Undo:     ./cleanup.sh cancels the build
+# Exit:     0 built, 2 wrong use, 6 build failed, 7 submit failed, 8 time is up, 13 cannot tell
+
+set -euo pipefail
+case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac
+
+bundle=$(cd "$(dirname "$0")" && pwd)
+. "$bundle/config.sh"
+. "$bundle/lib.sh"
+. "$bundle/jobs.sh"
+. "$bundle/verdict.sh"
+
+begin_step
+[ -n "$(kept snapshot)" ] || refuse "the code has not been sent. Run ./sync.sh first."
+{% if build_command %}
+submit_once build build.slurm build.sh build_command.sh
+{% else %}
+submit_once build build.slurm build.sh
+{% endif %}
+watch build "$BUILD_SECONDS"
+judge_build
+keep_verdict build
+case $status in
+    PASSED)
+        keep build.passed yes
+        say "the build is done: $reason"
+        ;;
+    BUILD_FAILED) die 6 "$reason. The last lines of its log: ./collect.sh. No job was submitted." ;;
+    *) die "$(exit_code "$status")" "$reason" ;;
+esac

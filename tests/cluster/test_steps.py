@@ -1,0 +1,200 @@
+"""The steps one by one: preflight, what they need, how they are called."""
+
+import json
+import re
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.conftest import World
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.mark.req("R7", "R10", "R11")
+def test_preflight_opens_one_plain_session_and_no_master(world: World) -> None:
+    world.bundle()
+    ran = world.run("preflight.sh")
+    assert ran.code == 0, ran.said
+    assert len(world.sessions()) == 1
+    assert f"is ready: slurm-wlm 22.05.8, as {world.cluster['GEN_USER']}" in ran.said
+    config = (world.out / "config.sh").read_text()
+    assert "'ControlMaster=no' '-o' 'ControlPath=~/.ssh/gen-%C'" in config
+    assert not list(Path.home().glob(".ssh/gen-*"))
+
+
+@pytest.mark.req("R7")
+def test_a_host_that_does_not_answer_is_told_with_what_to_check(world: World) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    world.bundle(ssh_options=["-p", port])
+    ran = world.run("run_all.sh")
+    assert ran.code == 3
+    assert "Connection refused" in ran.said
+    assert "Check the network" in ran.said
+    assert "Permission denied" not in ran.said
+
+
+@pytest.mark.req("R7")
+def test_a_refused_key_and_an_unknown_host_are_told_apart(world: World) -> None:
+    world.bundle(
+        ssh_options=[
+            "-o",
+            "IdentityFile=/dev/null",
+            "-o",
+            "IdentityAgent=none",
+            "-o",
+            "IdentitiesOnly=yes",
+            "-l",
+            "nobody",
+        ],
+        slurm_user=None,
+    )
+    assert "ssh-add -l" in world.run("preflight.sh").said
+    world.bundle(ssh_host="no-such-host.invalid")
+    ran = world.run("preflight.sh")
+    assert ran.code == 3
+    assert "Check the name in ssh_host" in ran.said
+
+
+@pytest.mark.req("R11")
+def test_each_thing_that_is_missing_on_the_cluster_has_a_line(world: World) -> None:
+    world.bundle(
+        remote_cwd=f"{world.root}/not there",
+        remote_init="PATH=/nowhere:$PATH; hash -p /nowhere/x sbatch; sbatch() { :; }; unset -f sbatch",
+    )
+    ran = world.run("preflight.sh")
+    assert ran.code == 3
+    assert "not there is not there; make it, correct remote_cwd" in ran.said
+    world.bundle(remote_cwd=f"{world.root}/not there", create_remote_cwd=True)
+    ran = world.run("preflight.sh")
+    assert ran.code == 0, ran.said
+    assert (world.root / "not there").is_dir()
+
+
+@pytest.mark.req("R11")
+def test_slurm_that_comes_with_a_module_is_found_through_remote_init(world: World) -> None:
+    world.bundle(remote_init="PATH=/bin-without-slurm")
+    ran = world.run("preflight.sh")
+    assert ran.code == 3
+    world.bundle(remote_init='export GREETING="$UNSET_THING"; echo "a talkative module"; false')
+    ran = world.run("run_all.sh")
+    assert ran.code == 0, ran.said
+
+
+@pytest.mark.req("R63")
+def test_every_step_calls_only_what_its_header_names(world: World) -> None:
+    world.bundle(command="true", build_project=True, build_command="true")
+    called: set[str] = set()
+    steps = [
+        "preflight.sh",
+        "sync.sh",
+        "submit_build.sh",
+        "submit.sh",
+        "monitor.sh",
+        "collect.sh",
+        "run_all.sh",
+        "cleanup.sh",
+    ]
+    for step in steps:
+        header = re.search(r"^# Calls: +(.*)$", (world.out / step).read_text(), re.MULTILINE)
+        assert header
+        called |= set(header[1].replace(", and what each step calls", "").split())
+        tools = world.folder / f"tools-{step}"
+        tools.mkdir()
+        for name in {*(called if step == "run_all.sh" else header[1].split()), "bash", "env"}:
+            found = shutil.which(name, path=world.env["PATH"])
+            assert found, name
+            (tools / name).symlink_to(found)
+        for helper in ("git-upload-pack",):
+            (tools / helper).symlink_to(shutil.which(helper) or helper)
+        ran = world.run(step, env={"PATH": str(tools)})
+        assert ran.code == 0, f"{step}: {ran.said}"
+        assert "not found" not in ran.said
+        assert "is not installed" not in ran.said
+
+
+@pytest.mark.req("R63", "B9")
+def test_dry_run_does_nothing_and_only_and_from_do_what_they_say(world: World) -> None:
+    world.bundle()
+    ran = world.run("run_all.sh", "--dry-run")
+    assert ran.code == 0
+    assert "Nothing was done" in ran.out
+    assert not world.repo_there.exists()
+    assert world.run("run_all.sh", "--only", "sync").code == 0
+    assert world.repo_there.exists()
+    assert not world.kept("job.id")
+    wrong = world.run("run_all.sh", "--from", "nowhere")
+    assert wrong.code == 2
+    assert "preflight sync submit monitor collect" in wrong.said
+    assert world.run("run_all.sh").code == 0
+    first = world.kept("job.id")
+    again = world.run("run_all.sh", "--from", "submit")
+    assert again.code == 0, again.said
+    assert world.kept("job.id") != first
+    assert "sync was done before" in again.said
+
+
+def test_each_script_explains_itself(world: World) -> None:
+    world.bundle(build_project=True)
+    for script in sorted(
+        path
+        for path in world.out.rglob("*")
+        if path.suffix in (".sh", ".slurm")
+        and path.name not in ("config.sh", "lib.sh", "jobs.sh", "verdict.sh", "command.sh")
+    ):
+        explained = (
+            world.start(f"{script.relative_to(world.out)}", "--help")
+            if script.stat().st_mode & 0o100
+            else world.start_with_bash(script, "--help")
+        )
+        out, said = explained.communicate(timeout=20)
+        assert explained.returncode == 0, (script, said)
+        assert "Runs on:" in out, script
+
+
+@pytest.mark.req("R60")
+def test_gen_run_shows_what_the_scripts_say_and_gives_their_exit_code(world: World) -> None:
+    world.bundle(command="exit 3")
+    ran = world.gen("run", "out", "--json")
+    assert ran.code == 1
+    assert json.loads(ran.out)["report"]["status"] == "FAILED"
+    assert re.search(r"^ +0:\d\d  sync: .* is at [0-9a-f]{40}", ran.said, re.MULTILINE)
+
+
+@pytest.mark.req("R17")
+def test_awkward_values_arrive_in_the_job_as_they_are(world: World) -> None:
+    env = {
+        "A": "x y",
+        "B": "it's",
+        "C": "two\nlines",
+        "D": "$HOME",
+        "E": "~/x",
+        "F": "a,b",
+        "G": "",
+        "H": "100%",
+        "I": "-n",
+        "J": "!x",
+        "K": "tab\there",
+        "L": "é",
+    }
+    dump = 'import os, sys, json; json.dump([sys.argv[1:], dict(os.environ)], open(sys.argv[1], "w"))'
+    odd = "'{\"lr\": 1e-3, \"it\"}' 'a|b(c)' '`date` $HOME !x'"
+    command = f'python3 -c \'{dump}\' "$WORK_DIR/seen.json" {odd} \\\n  && echo "all passed"  # and a comment'
+    world.bundle(
+        command=command,
+        env=env,
+        remote_cwd=f"{world.root}/a b% (c)",
+        default_user_root_dir=f"{world.root}/a b% (c)",
+        create_remote_cwd=True,
+        job_name="Big job 50%",
+    )
+    ran = world.run("run_all.sh")
+    assert ran.code == 0, ran.said
+    seen = json.loads(next(world.root.rglob("seen.json")).read_text())
+    assert seen[0][1:] == ['{"lr": 1e-3, "it"}', "a|b(c)", "`date` $HOME !x"]
+    assert {name: seen[1].get(name) for name in env} == env
+    assert world.slurm("squeue", "-h", "-t", "all", "-j", world.kept("job.id"), "-o", "%j") == "Big job 50%"

@@ -1,0 +1,86 @@
+import pytest
+
+from slurm_bundle.mounts import Mount, covers, mount_remarks, parse_mount
+
+
+@pytest.mark.parametrize(
+    ("text", "mount"),
+    [
+        ("/data", Mount("/data", "/data")),
+        ("/data:/d", Mount("/data", "/d")),
+        ("/data:/d:ro", Mount("/data", "/d", ("ro",))),
+        ("/tmp:/x:ro+nosuid", Mount("/tmp", "/x", ("ro", "nosuid"))),
+        ("./d:/d", Mount("./d", "/d")),
+        ("~/d:/d:ro+rprivate", Mount("~/d", "/d", ("ro", "rprivate"))),
+        ("~/d", Mount("~/d", "~/d")),
+        ("~:/home", Mount("~", "/home")),
+        ("tmpfs:/x", Mount("tmpfs", "/x")),
+        ("/d:/d:x-create=dir+bind+ro", Mount("/d", "/d", ("x-create=dir", "bind", "ro"))),
+        ("/a b:/c d", Mount("/a b", "/c d")),
+        ("/caf\u00e9:/c", Mount("/caf\u00e9", "/c")),
+    ],
+)
+def test_a_mount_is_read_into_its_parts(text: str, mount: Mount) -> None:
+    assert parse_mount(text) == mount
+
+
+@pytest.mark.parametrize(
+    ("text", "way_out"),
+    [
+        ("/tmp:/x:ro,nosuid", "write '/tmp:/x:ro+nosuid'"),
+        ("$HOME/d:/d", "write ~/"),
+        ("data:/d", "write ./data"),
+        ("../data:/d", "source is relative"),
+        ("~someone/d:/d", "write the full path"),
+        ("/a,b:/d", "cannot be escaped"),
+        ("/tmp:rel", "full path inside the container"),
+        ("/a:b:/d", "target 'b' is not absolute"),
+        ("/a:/b:/d:ro", "more than two colons"),
+        ("/tmp: /x", "space at the edge of the target"),
+        (" /tmp:/x", "space at the edge of the source"),
+        ("", "is empty"),
+        (":", "has no source"),
+        ("/tmp:", "has no target"),
+        ("./d", "write ./d:/path/inside"),
+        ("tmpfs", "has no target"),
+        ("/a:/b:RO", "write ro"),
+        ("/a:/b:readonly", "write ro"),
+        ("/a:/b:bogus", "give ro or rw"),
+        ("/a:/b:", "give ro or rw"),
+        ('/a":/b', "mount a path without it"),
+        ("/a`id`:/b", "mount a path without it"),
+        ("/a\n:/b", "control character"),
+    ],
+)
+def test_what_pyxis_refuses_or_ignores_is_refused_with_the_way_out(text: str, way_out: str) -> None:
+    with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the text is looked at below
+        parse_mount(text)
+    assert way_out in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "covered"),
+    [
+        ("/lustre:/lustre", "/lustre/users/me", True),
+        ("/lustre", "/lustre", True),
+        ("/lustre/:/lustre", "/lustre/x/", True),
+        ("/:/", "/anything", True),
+        ("~/runs", "~/runs/1", True),
+        ("/lustre:/data", "/lustre/x", False),
+        ("/lustre:/data", "/data/x", False),
+        ("/lus:/lus", "/lustre", False),
+        ("tmpfs:/lustre", "/lustre/x", False),
+    ],
+)
+def test_a_mount_covers_what_is_the_same_place_on_both_sides(text: str, path: str, covered: bool) -> None:
+    assert covers(parse_mount(text), path) is covered
+
+
+def test_a_space_in_a_path_gets_a_remark() -> None:
+    assert "2026-04" in mount_remarks(parse_mount("/a b:/c"))[0]
+    assert mount_remarks(parse_mount("/a:/c")) == ()
+
+
+@pytest.mark.parametrize("text", ["/a:/b", "/a:/b:ro+nosuid", "~/a:/b"])
+def test_a_mount_is_written_as_it_was_read(text: str) -> None:
+    assert str(parse_mount(text)) == text
