@@ -98,29 +98,12 @@ class Features(Mapping[str, bool]):
     """Each feature that a template may ask for, by name."""
 
     NAMES = frozenset(
-        [
-            "single",
-            "mpi",
-            "distributed",
-            "launcher",
-            "batch",
-            "container",
-            "build",
-            "build_command",
-            "extra_files",
-            "pass_env",
-            "remote_init",
-            "create_remote_cwd",
-            "gpus",
-            "cpus",
-            "network",
-            "clocks",
-            "rendezvous",
-            "writable",
-            "mount_home",
-            "mfa",
-            "mfa_unknown",
-        ]
+        (
+            *("single", "mpi", "distributed", "launcher", "batch", "rendezvous"),
+            *("build", "build_command", "container", "writable", "mount_home"),
+            *("extra_files", "pass_env", "remote_init", "create_remote_cwd", "mfa", "mfa_unknown"),
+            *("gpus", "cpus", "network", "clocks"),
+        )
     )
 
     def __init__(self, present: frozenset[str]) -> None:

@@ -4,8 +4,8 @@ import getpass
 import subprocess
 from pathlib import Path
 
-from slurm_bundle.plan import Surroundings
 from slurm_bundle.problems import Problem, SpecError, place_of
+from slurm_bundle.rules import Surroundings
 from slurm_bundle.spec import ReadSpec
 
 

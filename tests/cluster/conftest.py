@@ -6,7 +6,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,14 @@ def template_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir()
     make_project(folder)
     return folder
+
+
+def wait_for(what: Callable[[], object], *, seconds: int = 60) -> None:
+    """Wait until `what` gives something true."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.2)
 
 
 @dataclass
@@ -155,6 +164,16 @@ class World:
         new = self.slurm("squeue", "--noheader", "--states=all", "--format=%i|%Z")
         lines = {*old.splitlines(), *new.splitlines()}
         return sorted({line.split("|")[0] for line in lines if f"{self.root}/" in line}, key=int)
+
+    def accounted(self, job: str, columns: str) -> str:
+        """What accounting says of a job, once it has all of it: for a while it calls the job `allocation`."""
+
+        def ask() -> str:
+            return self.slurm("sacct", "-X", "-n", "-P", f"--jobs={job}", f"--format={columns}")
+
+        name = ("sacct", "-X", "-n", "-P", f"--jobs={job}", "--format=JobName,End")
+        wait_for(lambda: not {"allocation", "Unknown", ""} & set(self.slurm(*name).split("|")))
+        return ask()
 
     def branches_on_origin(self) -> list[str]:
         return git(self.origin, "-c", "safe.directory=*", "for-each-ref", "--format=%(refname:short)").split()

@@ -2,12 +2,11 @@
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.conftest import World
+from tests.cluster.conftest import World, wait_for
 from tests.project import describe_tree, git, photograph, read_fingerprint
 
 pytestmark = pytest.mark.cluster
@@ -18,15 +17,6 @@ IN_CONTAINER = {
     "device_type": "H200",
     "build_project": True,
 }
-
-
-def wait_for(what: object, *, seconds: int = 60) -> None:
-    """Wait until the function `what` gives something true."""
-    assert callable(what)
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.2)
 
 
 def work_there(world: World) -> Path:
@@ -54,20 +44,10 @@ def test_the_code_is_built_on_a_node_in_the_container_and_then_runs_in_it(world:
     assert ran.code == 0, ran.said
     build, job = world.kept("build.id"), world.kept("job.id")
     assert world.jobs_submitted() == [build, job]
-    shown = world.slurm(
-        "sacct",
-        "--allocations",
-        "--noheader",
-        "--parsable2",
-        f"--jobs={build}",
-        "--format=JobName,NNodes,Timelimit,State,ExitCode,ReqTRES%90",
-    )
-    name, nodes, limit, state, code, resources = shown.split("|")
-    assert (name, nodes, limit, state, code) == ("llm_research-trtllm.build", "1", "02:00:00", "COMPLETED", "0:0")
-    assert "gres/gpu=8" in resources
-    assert "gres/gpu=8" in world.slurm(
-        "sacct", "--allocations", "--noheader", "--parsable2", f"--jobs={job}", "--format=ReqTRES%90"
-    )
+    columns = world.accounted(build, "JobName,NNodes,Timelimit,State,ExitCode,ReqTRES%90").split("|")
+    assert columns[:5] == ["llm_research-trtllm.build", "1", "02:00:00", "COMPLETED", "0:0"]
+    assert "gres/gpu=8" in columns[5]
+    assert "gres/gpu=8" in world.accounted(job, "ReqTRES%90")
     log = Path(world.kept("build.out"))
     assert log.name == f"build_{build}.srun.log"
     assert "architectures 90-real, nvtx True" in log.read_text()
@@ -210,7 +190,7 @@ def test_the_users_own_batch_script_runs_with_the_flags_of_the_spec(world: World
     ran = world.run("run_all.sh")
     assert ran.code == 0, ran.said
     job = world.kept("job.id")
-    shown = world.slurm("sacct", "-X", "-n", "-P", f"-j{job}", "-o", "JobName,NNodes,Timelimit,ReqTRES%90")
+    shown = world.accounted(job, "JobName,NNodes,Timelimit,ReqTRES%90")
     assert shown.startswith("batch job|2|00:10:00|")
     assert "gres/gpu=4" in shown
     assert world.kept("job.out").endswith(f"/own_{job}.out")

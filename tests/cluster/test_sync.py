@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from tests.cluster.conftest import World
-from tests.cluster.test_main_job import wait_for, work_there
+from tests.cluster.conftest import World, wait_for
+from tests.cluster.test_main_job import work_there
 from tests.project import git, photograph
 
 pytestmark = pytest.mark.cluster
