@@ -201,6 +201,8 @@ def world(
         wrapper = tmp_path / "bin" / name
         wrapper.write_text(f'#!/bin/sh\nprintf "%s\\n" "{name} $*" >>"{tmp_path}/ssh-calls"\nexec {real} "$@"\n')
         wrapper.chmod(0o755)
+    if "GEN_TEST_BASH" in os.environ:  # another bash for the local side, such as a 3.2
+        (tmp_path / "bin" / "bash").symlink_to(os.environ["GEN_TEST_BASH"])
     world = World(cluster, tmp_path, repo, origin, root)
     world.spec = {
         "ssh_host": cluster["GEN_SSH_HOST"],
