@@ -18,7 +18,8 @@ bundle=$(cd "$(dirname "$0")" && pwd)
 
 begin_step
 code=0
-on_login cleanup.sh "jobs=$(kept build.id) $(kept job.id)" "cluster=$(kept job.cluster)" </dev/null || code=$?
+on_login cleanup.sh "jobs=$(kept build.id) $(kept job.id)" "tokens=$(kept build.token) $(kept job.token)" \
+    "cluster=$(kept job.cluster)" </dev/null || code=$?
 answers told | while IFS= read -r line; do
     say "$line"
 done

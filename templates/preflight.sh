@@ -9,7 +9,11 @@
 {% else %}
 # Writes:   .run/
 {% endif %}
+{% if mfa %}
+# Calls:    basename cat date dirname git mkdir mv rm sed ssh tail tar tr
+{% else %}
 # Calls:    basename cat date dirname git mkdir mv sed ssh tail tar tr
+{% endif %}
 # Undo:     nothing to undo
 {% if mfa %}
 # Exit:     0 all is there, 2 wrong use, 3 something is missing or the cluster cannot be reached, 4 you have to log in

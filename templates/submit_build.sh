@@ -10,7 +10,7 @@
 # Sends:    build.slurm and build.sh, to SCRIPTS_DIR
 {% endif %}
 # Writes:   .run/
-# Calls:    basename cat date dirname mkdir mv sed sleep ssh tail tar tr
+# Calls:    basename cat date dirname mkdir mv rm sed sleep ssh tail tar tr
 # Undo:     ./cleanup.sh cancels the build
 # Exit:     0 built, 2 wrong use, 6 build failed, 7 submit failed, 8 time is up, 13 cannot tell
 

@@ -56,6 +56,9 @@ def main() -> None:
     """Run gen; an error that the user can mend is shown as it is, with its exit code."""
     try:
         app()
+    except ProblemsError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
     except GenError as error:
         print(f"gen: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -36,7 +36,10 @@ def describe_job(plan: Plan) -> str:
 
 def show(value: Any) -> str:
     """A value on one line, as a cell of a table."""
-    text = ", ".join(str(part) for part in value) if isinstance(value, tuple) else str(value)
+    if isinstance(value, tuple):
+        text = ", ".join("=".join(part) if isinstance(part, tuple) else str(part) for part in value)
+    else:
+        text = str(value).lower() if isinstance(value, bool) else str(value)
     return text.replace("\n", "\\n").replace("|", "\\|").replace("`", "'")
 
 
@@ -87,9 +90,9 @@ def write_readme(plan: Plan, files: Iterable[Named]) -> str:
         "",
         "## Exit codes",
         "",
-        "0 passed, 1 job failed, 2 wrong use, 3 preflight failed, 5 sync failed, 6 build failed, 7 submit failed,",
-        "8 time-out, 9 hang detected, 10 out of memory, 11 cancelled, 12 cluster error, 13 cannot tell (no answer in",
-        "time; nothing was concluded), 130 interrupted.",
+        "0 passed, 1 job failed, 2 wrong use, 3 preflight failed, 4 log in first, 5 sync failed, 6 build failed,",
+        "7 submit failed, 8 time-out, 9 hang detected, 10 out of memory, 11 cancelled, 12 cluster error, 13 cannot tell (no",
+        "answer in time; nothing was concluded), 130 interrupted.",
         "",
         "## Values, and where they came from",
         "",

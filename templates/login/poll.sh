@@ -55,7 +55,7 @@ search_logs() {
     search_log err "$err" "$err_seen"
     [ ! -r "$out" ] || report progress "$(tail -c 4096 "$out" | show_line)"
     if [ -n "$hang" ] && [[ $queue == RUNNING\|* ]]; then
-        scancel ${cluster:+"--clusters=$cluster"} "$job" 2>"$scratch/errors" || report error "scancel: $(cat "$scratch/errors")"
+        scancel ${cluster:+"--clusters=$cluster"} "$job" 2>"$scratch/errors" || cannot_tell "the log says \"$hang\", and scancel failed: $(cat "$scratch/errors")"
         report hang "$hang"
     fi
 }
@@ -73,10 +73,21 @@ ask_end() {
         report control "$(reply | sed -nE 's/.* JobState=([A-Z_]+).* ExitCode=([0-9]+:[0-9]+).* RunTime=([^ ]+).* NodeList=([^ ]+).*/\1|\2|\3|\4/p')"
     file=$(at_home "$SCRIPTS_DIR")/log/$kind.$job.exit
     [ ! -r "$file" ] || report exit "$(tail -n 1 "$file")"
-    if [ "$kind" = job ]; then
+    if [ "$kind" = build ]; then
+        check_build_log
+    else
         search_end success ${SUCCESS_PATTERNS[@]+"${SUCCESS_PATTERNS[@]}"}
         search_end failure ${FAILURE_PATTERNS[@]+"${FAILURE_PATTERNS[@]}"}
     fi
+}
+
+# The end of the log tells of a build that went wrong, whatever its exit code.
+check_build_log() {
+    [ -r "$out" ] || return 0
+    tail -n 50 "$out" >"$scratch/found"
+    ! grep -aqF 'Successfully built' "$scratch/found" || return 0
+    grep -aE '^FAILED: |fatal error: |: error: ' "$scratch/found" >"$scratch/errors" || return 0
+    report failure "$(show_line <"$scratch/errors")"
 }
 
 # search_end NAME PATTERN...: the first line of the logs that holds one of the patterns.

@@ -22,7 +22,8 @@ submit_once() {
         return
     fi
     [ -n "$(kept "$kind.token")" ] || keep "$kind.token" "$BUNDLE_ID-$(date -u +%Y%m%d%H%M%S)-$$"
-    COPYFILE_DISABLE=1 tar -C "$bundle" -cf - "$@" | on_login submit.sh "kind=$kind" "token=$(kept "$kind.token")" ${secrets+"${secrets[@]}"} || code=$?
+    COPYFILE_DISABLE=1 tar -C "$bundle" -cf - "$@" |
+        on_login submit.sh "kind=$kind" "token=$(kept "$kind.token")" ${secrets+"${secrets[@]}"} || code=$?
     expect_end 7 "$code" "Nothing was submitted. Mend that and run ./$step.sh again."
     for name in cluster out err; do
         keep "$kind.$name" "$(answer $name)"
@@ -31,18 +32,18 @@ submit_once() {
     say "$kind $(kept "$kind.id"): submitted; its log is $(kept "$kind.out") on $SSH_HOST"
 }
 
-# look KIND LAST: one round trip: state in the queue, new bytes of the logs, and what is known of the end.
+# look KIND: one round trip: state in the queue, new bytes of the logs, and what is known of the end.
 look() {
     local kind=$1 code=0
-    on_login poll.sh "job=$(kept "$kind.id")" "cluster=$(kept "$kind.cluster")" "out=$(kept "$kind.out")" "err=$(kept "$kind.err")" \
-        "out_seen=$out_seen" "err_seen=$err_seen" "kind=$kind" </dev/null || code=$?
+    on_login poll.sh "kind=$kind" "job=$(kept "$kind.id")" "cluster=$(kept "$kind.cluster")" \
+        "out=$(kept "$kind.out")" "err=$(kept "$kind.err")" "out_seen=$out_seen" "err_seen=$err_seen" </dev/null || code=$?
     [ "$code" -eq 0 ] || return "$code"
     queue=$(answer queue)
     out_seen=$(answer out_seen)
     err_seen=$(answer err_seen)
 }
 
-# tell_change KIND: say what is new since the last look: another state, another reason to wait, another line of progress.
+# tell_change KIND: say what is new since the last look: another state, reason to wait, or line of progress.
 tell_change() {
     local now="${queue%%|*}" rest reason start
     rest=${queue#*|}
@@ -54,12 +55,18 @@ tell_change() {
     esac
     [ "$now" = "$told" ] || say "$1 $(kept "$1.id"): $now"
     told=$now
-    case $queue in
-        PENDING\|PartitionTimeLimit* | PENDING\|PartitionNodeLimit* | PENDING\|PartitionConfig* | PENDING\|BadConstraints* | PENDING\|JobHeld* | PENDING\|Invalid* | PENDING\|AssocMax* | PENDING\|QOSMax*PerJob* | PENDING\|DependencyNeverSatisfied*)
-            [ "$reason" = "$warned" ] || say "$1 $(kept "$1.id") will not start as it is: $reason. Cancel it with ./cleanup.sh and change the spec, or ask the site"
-            warned=$reason
-            ;;
+    [ "${queue%%|*}" != PENDING ] || warn_stuck "$1" "$reason"
+}
+
+# warn_stuck KIND REASON: say once that a job waits for something that waiting does not bring.
+warn_stuck() {
+    case $2 in
+        PartitionTimeLimit | PartitionNodeLimit | PartitionConfig | BadConstraints | DependencyNeverSatisfied) ;;
+        JobHeld* | Invalid* | AssocMax* | QOSMax*PerJob* | ReqNodeNotAvail*) ;;
+        *) return 0 ;;
     esac
+    [ "$2" = "$warned" ] || say "$1 $(kept "$1.id") will not start as it is: $2. Cancel it with ./cleanup.sh and change the spec, or ask the site"
+    warned=$2
 }
 
 # watch KIND SECONDS: look again and again until the end is known, a hang is found or SECONDS are over.
@@ -79,7 +86,7 @@ watch() {
         else
             now=$(date +%s)
             [ "$silent_since" -ne 0 ] || silent_since=$now
-            say "no answer about $kind $(kept "$kind.id"): $(trouble_there). It is not concluded that anything happened to it; asking again"
+            say "no answer about $kind $(kept "$kind.id"): $(trouble_there). Nothing is concluded; asking again"
             [ $((now - silent_since)) -lt "$PATIENCE_SECONDS" ] || end=lost
         fi
         [ $(($(date +%s) - began)) -lt "$seconds" ] || end=${end:-timeout}

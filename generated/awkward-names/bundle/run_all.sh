@@ -30,9 +30,12 @@ read_options() {
     while [ $# -gt 0 ]; do
         case $1 in
             --dry-run) dry=yes ;;
-            --from | --only)
-                case " $STEPS cleanup " in *" ${2-none} "*) ;; *) refuse "$1 wants one of: $STEPS cleanup" ;; esac
-                [ "$1" = --from ] && from=$2 || only=$2
+            --from)
+                from=$(choose "${2-}" "$STEPS")
+                shift
+                ;;
+            --only)
+                only=$(choose "${2-}" "$STEPS cleanup")
                 shift
                 ;;
             *) refuse "unknown option $1; see ./run_all.sh --help" ;;
@@ -42,7 +45,15 @@ read_options() {
     [ -z "$from" ] || [ -z "$only" ] || refuse '--from and --only exclude each other'
 }
 
-# is_done STEP: whether this run need not do STEP again. The connection is always checked, and an unfinished watch goes on.
+# choose STEP STEPS: STEP, if it is one of STEPS.
+choose() {
+    case " $2 " in
+        *" $1 "*) printf '%s\n' "$1" ;;
+        *) refuse "'$1' is no step here; give one of: $2" ;;
+    esac
+}
+
+# is_done STEP: whether this run need not do it again. The connection is always checked; an unfinished watch goes on.
 is_done() {
     case $1 in
         preflight) return 1 ;;
@@ -60,10 +71,10 @@ tell_plan() {
     printf '%-13s %s\n' '' 'Nothing was done: this was a dry run.'
 }
 
-# A run that has ended and been reported makes room for the next. --from makes its steps undone, unless a job is under way.
+# A run that has ended and been reported makes room for the next. --from makes steps undone, unless a job is under way.
 open_run() {
     local name undone=''
-    mkdir -p "$state"
+    make_state
     if [ -z "$from" ]; then
         [ -z "$(kept ended)" ] || [ -z "$(kept done.collect)" ] || put_aside
         return
@@ -86,7 +97,7 @@ forget() {
     [ "$1" != job ] || rm -f "$state/ended" "$state/status"
 }
 
-# run_steps: each step in turn, until one fails. What a job or a build leaves behind is reported before that ends the run.
+# run_steps: each step in turn, until one fails.
 run_steps() {
     local name code
     for name in $STEPS; do
@@ -96,14 +107,21 @@ run_steps() {
         fi
         code=0
         "$bundle/$name.sh" || code=$?
-        [ "$code" -ne 0 ] || continue
-        case $name in
-            submit_build | monitor) [ "$code" -eq $CANNOT_TELL ] || [ "$code" -eq $INTERRUPTED ] || [ -z "$(kept status)" ] || "$bundle/collect.sh" || say 'the report could not be written; run ./collect.sh again' ;;
-        esac
-        [ "$code" -ne $INTERRUPTED ] || say "interrupted; what is submitted goes on. ./run_all.sh goes on from here, ./cleanup.sh cancels it"
-        return "$code"
+        if [ "$code" -ne 0 ]; then
+            end_early "$name" "$code"
+            return "$code"
+        fi
     done
     return "$(kept code)"
+}
+
+# end_early STEP CODE: a build or a job that failed is reported before its exit code ends the run.
+end_early() {
+    case $1/$2 in
+        */"$INTERRUPTED") say "interrupted; what is submitted goes on. ./run_all.sh goes on from here, ./cleanup.sh cancels it" ;;
+        */"$CANNOT_TELL") say "nothing was concluded; ./run_all.sh goes on from here" ;;
+        submit_build/* | monitor/*) [ -z "$(kept status)" ] || "$bundle/collect.sh" || say 'no report was written; run ./collect.sh again' ;;
+    esac
 }
 
 read_options "$@"

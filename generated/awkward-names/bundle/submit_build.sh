@@ -6,7 +6,7 @@
 # Reads:    config.sh, lib.sh, jobs.sh, login/submit.sh, login/poll.sh
 # Sends:    build.slurm, build.sh and build_command.sh, to SCRIPTS_DIR
 # Writes:   .run/
-# Calls:    basename cat date dirname mkdir mv sed sleep ssh tail tar tr
+# Calls:    basename cat date dirname mkdir mv rm sed sleep ssh tail tar tr
 # Undo:     ./cleanup.sh cancels the build
 # Exit:     0 built, 2 wrong use, 6 build failed, 7 submit failed, 8 time is up, 13 cannot tell
 

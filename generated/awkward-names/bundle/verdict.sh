@@ -7,6 +7,8 @@
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=jobs.sh source=config.sh
 
+: "${state:?}"
+
 # conclude STATUS WHY [NEXT]: the verdict, in $status, $reason and $advice.
 conclude() {
     status=$1 reason=$2 advice=${3-}
@@ -62,7 +64,7 @@ judge() {
 judge_state() {
     local what="$1 $2"
     case $state_there in
-        COMPLETED) judge_completed "$what" ;;
+        COMPLETED) judge_completed "$1" "$2" ;;
         FAILED) conclude FAILED "$what failed with exit code ${exit_there:-unknown}$(explain_exit)" 'the excerpt of its log says where' ;;
         TIMEOUT | DEADLINE) conclude TIMEOUT "$what reached its time limit" 'raise time_limit in the spec' ;;
         OUT_OF_ME*) conclude OUT_OF_MEMORY "$what ran out of memory" 'raise mem in the spec, or take fewer tasks a node' ;;
@@ -79,35 +81,34 @@ explain_exit() {
     esac
 }
 
-# Slurm's COMPLETED alone is not believed: it is also what a launch that never happened looks like.
+# judge_completed KIND ID: Slurm's COMPLETED alone is not believed: it is also what a launch that never happened looks like.
 judge_completed() {
-    local found lacking
+    local what="$1 $2" found lacking=''
     found=$(answer failure)
-    lacking=''
-    [ "${#SUCCESS_PATTERNS[@]}" -eq 0 ] || [ -n "$(answer success)" ] || lacking=yes
+    [ "$1" = build ] || [ "${#SUCCESS_PATTERNS[@]}" -eq 0 ] || [ -n "$(answer success)" ] || lacking=yes
     if [ "$exit_there" != 0:0 ] && [ -n "$exit_there" ]; then
-        conclude FAILED "$1 is COMPLETED with exit code $exit_there" 'the excerpt of its log says where'
+        conclude FAILED "$what is COMPLETED with exit code $exit_there" 'the excerpt of its log says where'
     elif [ -n "$found" ]; then
-        conclude FAILED "$1 ended with exit code 0, but its log has one of the failure patterns: $found" 'correct failure_patterns if that line is harmless'
+        conclude FAILED "$what ended with exit code 0, but its log says: $found" 'where that line is harmless, correct failure_patterns'
     elif [ -n "$lacking" ]; then
-        conclude FAILED "$1 ended with exit code 0, but its log has none of the success patterns" 'correct success_patterns if the job is right'
+        conclude FAILED "$what ended with exit code 0, but its log has none of the success patterns" 'if the job is right, correct success_patterns'
     elif [ "$exit_file" = '0 proven' ]; then
         proven=yes
-        conclude PASSED "$1 ended with exit code 0, and every task left its mark of having run"
+        conclude PASSED "$what ended with exit code 0, and every task left its mark of having run"
     elif [ -z "$exit_file" ] && [ -n "$(answer success)" ]; then
         proven=yes
-        conclude PASSED "$1 ended with exit code 0, and its log has a success pattern: $(answer success)"
+        conclude PASSED "$what ended with exit code 0, and its log has a success pattern: $(answer success)"
     else
-        conclude FAILED "$1 ended with exit code 0, but its tasks left no mark of having run" 'look at the log: a container that could not start also ends with 0'
+        conclude FAILED "$what ended with exit code 0, but its tasks left no mark of having run" 'look at the log: a container that could not start also ends with 0'
     fi
 }
 
-# judge_build: as judge, in the words of a build, and with a look at the end of its log.
+# judge_build: as judge, in the words of a build.
 judge_build() {
     judge build
-    case $status in
-        FAILED | OUT_OF_MEMORY | CANCELLED) status=BUILD_FAILED ;;
-        TIMEOUT | HANG_DETECTED) [ "$end" = timeout ] || status=BUILD_FAILED ;;
+    case $end/$status in
+        timeout/*) ;;
+        */FAILED | */OUT_OF_MEMORY | */CANCELLED | */TIMEOUT | */HANG_DETECTED) status=BUILD_FAILED ;;
     esac
 }
 
@@ -115,6 +116,7 @@ judge_build() {
 # and neither is a build that is done.
 keep_verdict() {
     case $1/$status in build/PASSED) return ;; esac
+    rm -f "$state/done.collect"
     keep verdict_of "$1"
     keep status "$status"
     keep code "$(exit_code "$status")"

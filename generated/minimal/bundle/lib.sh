@@ -52,6 +52,8 @@ kept() {
 # put_aside: move the record of the last run under earlier/, to make room for the next one.
 put_aside() {
     local place item
+    [ -z "$(kept job.id)" ] || [ -n "$(kept ended)" ] ||
+        say "job $(kept job.id) of the run before is not known to have ended; it is left alone"
     place=$state/earlier/$(date -u +%Y%m%dT%H%M%SZ)
     mkdir -p "$place"
     for item in "$state"/*; do
@@ -60,9 +62,13 @@ put_aside() {
     say "the record of the run before is in $place"
 }
 
+make_state() {
+    mkdir -p "$state" 2>/dev/null || refuse "cannot write to $state. Set GEN_STATE_DIR to a folder of yours, and run it again."
+}
+
 # begin_step: open the record; from here on, finish_step runs however the step ends.
 begin_step() {
-    mkdir -p "$state"
+    make_state
     [ -z "$(kept bundle)" ] || [ "$(kept bundle)" = "$BUNDLE_ID" ] || put_aside
     keep bundle "$BUNDLE_ID"
     record start
@@ -100,7 +106,8 @@ connect() {
 #
 # The script travels on the stdin of a plain `bash -s`, so nothing is quoted twice and any login shell will do. What it
 # reports comes back as `@@gen name=value` lines, kept for `answer`; other output (banners, a talkative .bashrc) is not
-# ours. Returns 0 when the script said that it reached its end, 1 when it stopped early, 13 when the line broke or Slurm was mute.
+# ours. Returns 0 when the script said that it reached its end, 1 when it stopped early, 13 when the line broke or Slurm
+# gave no answer.
 on_login() {
     local script=$1 assignment
     shift
@@ -139,7 +146,9 @@ trouble_there() {
 expect_end() {
     case $2 in
         0) ;;
-        "$CANNOT_TELL") die "$CANNOT_TELL" "no answer from $SSH_HOST: $(trouble_there). Nothing was concluded; run ./$step.sh again." ;;
+        "$CANNOT_TELL")
+            die "$CANNOT_TELL" "no answer from $SSH_HOST: $(trouble_there). Nothing was concluded; run ./$step.sh again."
+            ;;
         *) die "$1" "on $SSH_HOST: $(trouble_there). $3" ;;
     esac
 }

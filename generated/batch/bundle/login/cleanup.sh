@@ -1,7 +1,7 @@
 # Cancel the jobs of this run that have not ended, wait until they are gone, and remove SCRIPTS_DIR.
 #
 # Runs on:  the login node, after login/lib.sh
-# Given:    jobs (ids, separated by spaces), cluster
+# Given:    jobs (ids), tokens (of jobs whose id may never have been noted), both separated by spaces; cluster
 # Writes:   removes SCRIPTS_DIR, and only when no job of this run is left
 # Reports:  told=... for each thing done
 # Calls:    rm scancel sed sleep squeue
@@ -10,7 +10,7 @@
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh
 case ${1-} in -h | --help) exec sed -n '/^#/!q; s/^# \{0,1\}//p' "$0" ;; esac
 
-: "${jobs?}" "${cluster?}"
+: "${jobs?}" "${tokens?}" "${cluster?}"
 
 # find_state JOB: put its state in $job_state: empty when it has ended or is gone.
 find_state() {
@@ -36,8 +36,12 @@ cancel() {
 }
 
 main() {
-    local job scripts
+    local job token scripts
     forget_options
+    for token in $tokens; do
+        job=$(find_by_token "$token") || cannot_tell "squeue gave no answer: $(complaint). Nothing was removed"
+        jobs="$jobs $job"
+    done
     for job in $jobs; do
         cancel "$job"
     done

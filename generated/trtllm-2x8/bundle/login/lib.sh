@@ -3,7 +3,7 @@
 # Runs on:  the login node (bash 4.2 or later), between config.sh and one of the scripts beside it
 # Writes:   a scratch folder, removed at the end
 # Reports:  end=CODE when the script ends, however it ends
-# Calls:    cat mktemp rm sleep tail timeout
+# Calls:    cat id mktemp rm sed sleep tail timeout
 #
 # shellcheck shell=bash
 
@@ -70,6 +70,13 @@ ask() {
         sleep "$try"
     done
     return 1
+}
+
+# find_by_token TOKEN: print the id of the job with this token, or nothing; 1 when it cannot be told. Slurm shows the
+# path that was submitted, and that path holds the token: so a job is found even where nobody was left to note its id.
+find_by_token() {
+    ask squeue --noheader --states=all --user="$(id -un)" --format='%i|%T|%o' || return 1
+    reply | sed -n "s#^\([0-9]*\)|.*/$1\.slurm.*#\1#p" | tail -n 1
 }
 
 reply() {

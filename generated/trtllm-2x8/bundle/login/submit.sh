@@ -21,14 +21,11 @@ take_files() {
     tar -C "$scripts" -xf - --no-same-owner 2>"$scratch/errors" || fail "cannot write into $scripts: $(tail -n 1 "$scratch/errors")"
 }
 
-# find_job: put the id of the job with this token in $job, or nothing. Slurm shows the path that was submitted, and that
-# path holds the token; so the job is found even where nobody was left to note its id.
+# find_job: put the id of the job with this token in $job, or nothing; 1 when it cannot be told.
 find_job() {
     job=''
     [ ! -s "$submitted.id" ] || job=$(cat "$submitted.id")
-    [ -z "$job" ] || return 0
-    ask squeue --noheader --states=all --user="$(id -un)" --format='%i|%o' || return 1
-    job=$(reply | sed -n "s#^\([0-9]*\)|.*/$token\.slurm.*#\1#p" | tail -n 1)
+    [ -n "$job" ] || job=$(find_by_token "$token")
 }
 
 choose_command() {
