@@ -3,7 +3,7 @@
 # Bring back the end of the logs, and write the report of the run: report.txt for people, report.json for programs.
 #
 # Runs on:  your machine (bash 3.2 or later); one session with the login node
-# Reads:    config.sh, lib.sh, login/collect.sh, .run/
+# Reads:    config.sh, lib.sh, remote.sh, login/collect.sh, .run/
 # Writes:   .run/report.txt, .run/report.json
 # Calls:    basename cat date dirname iconv mkdir mv sed ssh tail tr
 # Undo:     nothing to undo
@@ -15,6 +15,7 @@ case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;;
 bundle=$(cd "$(dirname "$0")" && pwd)
 . "$bundle/config.sh"
 . "$bundle/lib.sh"
+. "$bundle/remote.sh"
 
 # json TEXT: TEXT as a JSON string; json_lines: the lines that come in, as a JSON array.
 json() {

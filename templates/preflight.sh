@@ -3,7 +3,7 @@
 # Check that this machine and the cluster have what the run needs, before anything is changed.
 #
 # Runs on:  your machine (bash 3.2 or later); asks the login node, in one session
-# Reads:    config.sh, lib.sh, login/preflight.sh
+# Reads:    config.sh, lib.sh, remote.sh, login/preflight.sh
 {% if create_remote_cwd %}
 # Writes:   .run/; REMOTE_CWD on the cluster, where it is missing
 {% else %}
@@ -27,6 +27,7 @@ case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;;
 bundle=$(cd "$(dirname "$0")" && pwd)
 . "$bundle/config.sh"
 . "$bundle/lib.sh"
+. "$bundle/remote.sh"
 
 {% if mfa %}
 readonly FAILED=3 LOGIN_NEEDED=4

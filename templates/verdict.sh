@@ -1,11 +1,11 @@
 # What the facts about the end of a job mean together: one status, why, and what to do next.
 #
-# Runs on:  your machine (bash 3.2 or later); sourced after jobs.sh, used after its watch
-# Reads:    $end and the answers of the last look
+# Runs on:  your machine (bash 3.2 or later); sourced after jobs.sh and facts.sh
+# Reads:    $end of watch, and what facts.sh finds in the answers of its last look
 # Writes:   .run/status and the like
 #
 # shellcheck shell=bash
-# shellcheck source-path=SCRIPTDIR source=lib.sh source=jobs.sh source=config.sh
+# shellcheck source-path=SCRIPTDIR source=lib.sh source=jobs.sh source=facts.sh source=config.sh
 
 : "${state:?}"
 
@@ -14,42 +14,11 @@ conclude() {
     status=$1 reason=$2 advice=${3-}
 }
 
-# read_facts KIND: the state ($state_there) and exit code that count, from the best source that has them.
-#
-# sacct's own row of the job, where it tells an end (accounting may lag behind), else scontrol's, else the job script's
-# exit file. The rows of the steps say only one thing more: that one ran out of memory, which Slurm may call FAILED.
-read_facts() {
-    local id row
-    id=$(kept "$1.id")
-    exit_file=$(answer exit)
-    row=$(answers row | sed -nE "/^$id\|(PENDING|RUNNING|REQUEUED|RESIZING|SUSPENDED|COMPLETING)/!{/^$id\|/p;}" | tail -n 1)
-    [ -n "$row" ] || row="$id|$(answer control)"
-    IFS='|' read -r id state_there exit_there elapsed nodes <<<"$row"
-    state_there=${state_there%% *}
-    state_there=${state_there%+}
-    case $(answers row) in *'|OUT_OF_ME'*) state_there=OUT_OF_MEMORY ;; esac
-    if [ -z "$state_there" ] && [ -n "$exit_file" ]; then
-        exit_there=${exit_file%% *}:0
-        [ "$exit_there" = 0:0 ] && state_there=COMPLETED || state_there=FAILED
-    fi
-}
-
-# settle KIND: read the facts, and look again for a while where nobody knows them yet.
-settle() {
-    local pause
-    for pause in 1 2 4 8; do
-        read_facts "$1"
-        [ -z "$state_there" ] || return 0
-        sleep $((pause * POLL_SECONDS))
-        look "$1" || say "no answer: $(trouble_there)"
-    done
-}
-
 # judge KIND: the verdict on a job whose watch is over.
 judge() {
     local id
     id=$(kept "$1.id")
-    state_there='' exit_there='' elapsed='' nodes='' exit_file='' proven=no
+    proven=no
     case ${end:?} in
         hang) conclude HANG_DETECTED "$1 $id printed \"$(answer hang)\" and was cancelled" 'look at where the ranks stood in the log before that line' ;;
         timeout) conclude TIMEOUT "the watch is over after its limit, and $1 $id is ${told:-in an unknown state}; it was left alone" 'run ./monitor.sh to go on watching, or ./cleanup.sh to cancel it' ;;
@@ -127,10 +96,7 @@ keep_verdict() {
     keep reason "$reason"
     keep advice "$advice"
     keep proven "$proven"
-    keep slurm_state "$state_there"
-    keep slurm_exit "$exit_there"
-    keep elapsed "$elapsed"
-    keep nodes "$nodes"
+    keep_facts
     case $end/$status in
         timeout/* | lost/* | */UNKNOWN) ;;
         *) keep ended yes ;;

@@ -192,12 +192,12 @@ def show_plan(plan: Plan, read: ReadSpec, *, as_json: bool) -> None:
             {"valid": True, "values": values, "remarks": [{"place": r.place, "message": r.message} for r in remarks]}
         )
         return
-    width = max(len(value.name) for value in plan.values)
-    for value in plan.values:
-        if value.value not in (None, (), ""):
-            shown = value.value if isinstance(value.value, str) else json.dumps(value.value, ensure_ascii=False)
-            print(f"{value.name:{width}}  {shown}".replace("\n", "\\n"))
-            print(f"{'':{width}}    {value.origin}")
+    resolved = [value for value in plan.values if value.value not in (None, (), "")]
+    width = max(len(value.name) for value in resolved)
+    for value in resolved:
+        shown = value.value if isinstance(value.value, str) else json.dumps(value.value, ensure_ascii=False)
+        print(f"{value.name:{width}}  {shown}".replace("\n", "\\n"))
+        print(textwrap.indent(textwrap.fill(value.origin, 76 - width), " " * (width + 4)))
     show_remarks(remarks)
     print(f"{plan.spec_name}: valid")
 

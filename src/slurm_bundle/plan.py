@@ -13,7 +13,7 @@ from typing import Any
 from slurm_bundle import __version__
 from slurm_bundle.catalog import Catalog, choose_cluster
 from slurm_bundle.image import rewrite_for_enroot
-from slurm_bundle.mounts import covers, parse_mount
+from slurm_bundle.mounts import Mount, covers, parse_mount
 from slurm_bundle.problems import ProblemsError, SpecError
 from slurm_bundle.resolving import Resolution, Value
 from slurm_bundle.rules import Surroundings, resolve_fields
@@ -151,7 +151,7 @@ def add_mounts(r: Resolution) -> tuple[str, ...]:
     needed = []
     for path in (r["remote_repo_path"], r["remote_work_dir"]):
         if not any(covers(mount, path) for mount in parsed):
-            parsed.append(parse_mount(f"{path}:{path}"))
+            parsed.append(Mount(path, path, ()))
             needed.append(f"{path}:{path}")
     return (*given, *needed)
 

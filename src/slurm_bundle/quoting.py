@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 # A directive is no shell (man sbatch): Slurm splits at blanks, cuts at #, knows double quotes and nothing else.
-DIRECTIVE = re.compile(r"--[a-z][a-z-]*(=[A-Za-z0-9_.,:;+@%/=*&|()\[\] -]*)?")
+DIRECTIVE = re.compile(r"--[a-z][a-z-]*(=[A-Za-z0-9_.,:+@%/=*&|()\[\] -]*)?")
 
 
 class QuotingError(ValueError):
@@ -74,12 +74,17 @@ def sh_home(path: str) -> Quoted:
 
 def sh_array_home(paths: Iterable[str]) -> Quoted:
     """Quote an array of paths or mounts, each with a leading ~ as "$HOME"."""
-    return Quoted("(" + " ".join(sh_home(path) for path in paths) + ")")
+    return Quoted("(" + " ".join(sh_mount(path) for path in paths) + ")")
 
 
 def sh_list_home(paths: Iterable[str]) -> Quoted:
     """Quote a comma list of paths or mounts as one word, each with a leading ~ as "$HOME"."""
-    return Quoted(",".join(sh_home(path) for path in paths) or "''")
+    return Quoted(",".join(sh_mount(path) for path in paths) or "''")
+
+
+def sh_mount(text: str) -> Quoted:
+    """Quote a path or SRC:DST[:FLAGS], with a leading ~ of each part as "$HOME"."""
+    return Quoted(":".join(sh_home(part) for part in text.split(":"))) if ":~" in text else sh_home(text)
 
 
 def quote_quietly(text: str) -> Quoted:

@@ -21,11 +21,14 @@ from slurm_bundle.quoting import FILTERS, Quoted, QuotingError
 ALWAYS = {
     "config.sh": "values",
     "lib.sh": "local",
+    "remote.sh": "local",
     "jobs.sh": "local",
+    "facts.sh": "local",
     "verdict.sh": "local",
     "run_all.sh": "local",
     "preflight.sh": "local",
     "sync.sh": "local",
+    "snapshot.sh": "local",
     "submit.sh": "local",
     "monitor.sh": "local",
     "collect.sh": "local",
@@ -48,7 +51,7 @@ TEXT_HOLES = {
     "login/init.sh": "remote_init_text",
 }
 
-SOURCED = ("login/init.sh", "config.sh", "lib.sh", "jobs.sh", "verdict.sh")
+SOURCED = ("login/init.sh", "config.sh", "lib.sh", "remote.sh", "snapshot.sh", "jobs.sh", "facts.sh", "verdict.sh")
 
 
 @dataclass(frozen=True)

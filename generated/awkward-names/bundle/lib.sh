@@ -1,15 +1,15 @@
-# What the local steps share: talking, failing, keeping the record of a run, and running a script on the login node.
+# What the local steps share: talking, failing, and keeping the record of a run.
 #
 # Runs on:  your machine (bash 3.2 or later); sourced by each step after config.sh
 # Reads:    $bundle, the folder of this bundle
 # Writes:   .run/, or $GEN_STATE_DIR where that is set (for a bundle that is read-only)
-# Calls:    basename cat date mkdir mv sed ssh tail tr
+# Calls:    basename cat date mkdir mv
 #
 # shellcheck shell=bash
 
 step=$(basename "$0" .sh)
 state=${GEN_STATE_DIR:-$bundle/.run}
-readonly CANNOT_TELL=13 INTERRUPTED=130
+readonly INTERRUPTED=130
 
 say() {
     printf '%s: %s\n' "$step" "$*" >&2
@@ -95,60 +95,4 @@ tidy() {
 record() {
     printf '{"time":"%s","step":"%s","event":"%s"%s}\n' \
         "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$step" "$1" "${2:+,\"code\":$2}" >>"$state/events.jsonl"
-}
-
-# connect: a shell on the login node.
-connect() {
-    ssh -T "${SSH_OPTIONS[@]}" "$SSH_HOST" bash -s
-}
-
-# on_login SCRIPT [NAME=VALUE...]: run login/SCRIPT on the login node, with stdin as its data.
-#
-# The script travels on the stdin of a plain `bash -s`, so nothing is quoted twice and any login shell will do. What it
-# reports comes back as `@@gen name=value` lines, kept for `answer`; other output (banners, a talkative .bashrc) is not
-# ours. Returns 0 when the script said that it reached its end, 1 when it stopped early, 13 when the line broke or Slurm
-# gave no answer.
-on_login() {
-    local script=$1 assignment
-    shift
-    {
-        cat "$bundle/config.sh" "$bundle/login/lib.sh"
-        for assignment in "$@"; do
-            printf '%s=%q\n' "${assignment%%=*}" "${assignment#*=}"
-        done
-        cat "$bundle/login/$script" -
-    } | connect 2>"$state/errors" | tr -d '\r' >"$state/answers" || : "told by answer end"
-    case $(answer end) in
-        0) return 0 ;;
-        '' | "$CANNOT_TELL") return "$CANNOT_TELL" ;;
-        *) return 1 ;;
-    esac
-}
-
-# answer NAME: the last value that the login script gave for NAME, or nothing; answers NAME: all of them, a line each.
-answer() {
-    answers "$1" | tail -n 1
-}
-
-answers() {
-    sed -n "s/^@@gen $1=//p" "$state/answers"
-}
-
-# trouble_there: why a script on the login node stopped: its own word, else the last thing on stderr.
-trouble_there() {
-    local word
-    word=$(answer error)
-    [ -n "$word" ] || word=$(tail -n 1 "$state/errors")
-    printf '%s' "${word:-no word came back}"
-}
-
-# expect_end CODE RESULT ADVICE: stop unless RESULT, what on_login returned, is 0. CODE is for a script that failed.
-expect_end() {
-    case $2 in
-        0) ;;
-        "$CANNOT_TELL")
-            die "$CANNOT_TELL" "no answer from $SSH_HOST: $(trouble_there). Nothing was concluded; run ./$step.sh again."
-            ;;
-        *) die "$1" "on $SSH_HOST: $(trouble_there). $3" ;;
-    esac
 }

@@ -118,8 +118,8 @@ run_steps() {
 # end_early STEP CODE: a build or a job that failed is reported before its exit code ends the run.
 end_early() {
     case $1/$2 in
-        */"$INTERRUPTED") say "interrupted; what is submitted goes on. ./run_all.sh goes on from here, ./cleanup.sh cancels it" ;;
-        */"$CANNOT_TELL") say "nothing was concluded; ./run_all.sh goes on from here" ;;
+        */130) say "interrupted; what is submitted goes on. ./run_all.sh goes on from here, ./cleanup.sh cancels it" ;;
+        */13) say "nothing was concluded; ./run_all.sh goes on from here" ;;
         submit_build/* | monitor/*) [ -z "$(kept status)" ] || "$bundle/collect.sh" || say 'no report was written; run ./collect.sh again' ;;
     esac
 }

@@ -3,7 +3,7 @@
 # Undo what the run has left on the cluster: cancel its jobs that have not ended, and remove SCRIPTS_DIR.
 #
 # Runs on:  your machine (bash 3.2 or later); one session with the login node
-# Reads:    config.sh, lib.sh, login/cleanup.sh, .run/
+# Reads:    config.sh, lib.sh, remote.sh, login/cleanup.sh, .run/
 # Writes:   .run/; on the cluster, only what is named above: the code, the results and the logs of the job stay
 # Calls:    basename cat date dirname mkdir mv sed ssh tail tr
 # Undo:     none; a cancelled job has to be submitted again
@@ -15,6 +15,7 @@ case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;;
 bundle=$(cd "$(dirname "$0")" && pwd)
 . "$bundle/config.sh"
 . "$bundle/lib.sh"
+. "$bundle/remote.sh"
 
 begin_step
 code=0

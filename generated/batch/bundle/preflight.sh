@@ -3,7 +3,7 @@
 # Check that this machine and the cluster have what the run needs, before anything is changed.
 #
 # Runs on:  your machine (bash 3.2 or later); asks the login node, in one session
-# Reads:    config.sh, lib.sh, login/preflight.sh
+# Reads:    config.sh, lib.sh, remote.sh, login/preflight.sh
 # Writes:   .run/
 # Calls:    basename cat date dirname git mkdir mv rm sed ssh tail tar tr
 # Undo:     nothing to undo
@@ -15,6 +15,7 @@ case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;;
 bundle=$(cd "$(dirname "$0")" && pwd)
 . "$bundle/config.sh"
 . "$bundle/lib.sh"
+. "$bundle/remote.sh"
 
 readonly FAILED=3 LOGIN_NEEDED=4
 

@@ -3,7 +3,7 @@
 # Submit the job, once, and note its id.
 #
 # Runs on:  your machine (bash 3.2 or later); one session with the login node
-# Reads:    config.sh, lib.sh, jobs.sh, login/submit.sh
+# Reads:    config.sh, lib.sh, remote.sh, jobs.sh, login/submit.sh
 # Sends:    your batch script, to SCRIPTS_DIR
 # Writes:   .run/
 # Calls:    basename cat date dirname mkdir mv sed ssh tail tar tr
@@ -16,6 +16,7 @@ case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;;
 bundle=$(cd "$(dirname "$0")" && pwd)
 . "$bundle/config.sh"
 . "$bundle/lib.sh"
+. "$bundle/remote.sh"
 . "$bundle/jobs.sh"
 
 # The values of PASS_ENV travel on the connection and in the environment of the job; no file of the bundle holds them.

@@ -435,6 +435,12 @@ __attribute__((format(printf, 1, 2))) static int enroot_error(const char *format
 
 /* ---- the image and the container's root folder -------------------------------------------------------------- */
 
+static void image_failed(const char *what, const char *image)
+{
+	slurm_error("pyxis: child %d failed with error code: 1", getpid());
+	slurm_error("pyxis: %s: %s", what, image);
+}
+
 /* "docker://host#ns/img:tag" -> <root>/images/registry/host+ns+img:tag.sqsh, or without .sqsh where that is a folder. */
 static int find_in_registry(const char *image, char *path, size_t size)
 {
@@ -448,7 +454,7 @@ static int find_in_registry(const char *image, char *path, size_t size)
 		return -1;
 	for (c = reference; *c != '\0' && *c != ':'; c++) {
 		if (isupper((unsigned char)*c)) {
-			slurm_error("pyxis: failed to import docker image: %s", image);
+			image_failed("failed to import docker image", image);
 			return enroot_error("Invalid image reference: docker://%s", image);
 		}
 	}
@@ -469,7 +475,7 @@ static int find_in_registry(const char *image, char *path, size_t size)
 		if (stat(path, &info) == 0)
 			return 0;
 	}
-	slurm_error("pyxis: failed to import docker image: %s", image);
+	image_failed("failed to import docker image", image);
 	tag = strrchr(reference, ':');
 	*tag++ = '\0';
 	c = strchr(reference, '/');
@@ -496,14 +502,14 @@ static int find_image(char *path, size_t size, bool *folder)
 	fd = fault_set("no-image") ? -1 : open(path, O_RDONLY | O_CLOEXEC);
 	as_root();
 	if (fd < 0 || fstat(fd, &info) != 0) {
-		slurm_error("pyxis: failed to create container filesystem for image: %s", options.image);
+		image_failed("failed to create container filesystem for image", options.image);
 		return enroot_error("No such file or directory: %s", path);
 	}
 	*folder = S_ISDIR(info.st_mode);
 	length = *folder ? 0 : read(fd, magic, sizeof(magic));
 	close(fd);
 	if (!*folder && (length != sizeof(magic) || memcmp(magic, "hsqs", sizeof(magic)) != 0)) {
-		slurm_error("pyxis: failed to create container filesystem for image: %s", options.image);
+		image_failed("failed to create container filesystem for image", options.image);
 		return enroot_error("Invalid image format: %s", path);
 	}
 	return 0;
@@ -524,7 +530,7 @@ static int unpack_image(void)
 	else
 		rc = run_program(true, (char *const[]){"/usr/bin/unsquashfs", "-no-progress", "-no-xattrs", "-dest", unfinished, image, NULL});
 	if (rc != 0 || rename(unfinished, step.rootfs) != 0) {
-		slurm_error("pyxis: failed to create container filesystem for image: %s", options.image);
+		image_failed("failed to create container filesystem for image", options.image);
 		return enroot_error("Failed to extract %s (exit code %d)", image, rc);
 	}
 	return 0;
@@ -606,8 +612,12 @@ static int open_target(int root, const char *path, bool folder)
 
 static int mount_failed(const char *source, const char *target)
 {
+	int error = errno;
+
 	slurm_error("pyxis: container start failed with error code: 1");
-	return enroot_error("failed to mount: %s at %s: %s", source, target, strerror(errno));
+	slurm_error("pyxis: printing enroot log file:");
+	slurm_error("pyxis:     enroot-mount: failed to mount: %s at %s%s: %s", source, step.rootfs, target, strerror(error));
+	return -1;
 }
 
 /* Binds one path of the host into the container; creates the target with the user's rights. */
@@ -1035,8 +1045,12 @@ int slurm_spank_user_init(spank_t sp, int count, char **arguments)
 int slurm_spank_task_init_privileged(spank_t sp, int count, char **arguments)
 {
 	(void)sp, (void)count, (void)arguments;
-	if (step.enabled && !step.failed)
-		step.failed = ensure_rootfs() != 0 || mount_container() != 0;
+	if (step.enabled && !step.failed && ensure_rootfs() != 0) {
+		step.failed = true;
+	} else if (step.enabled && !step.failed && mount_container() != 0) {
+		slurm_error("pyxis: container was not started successfully by another task");
+		step.failed = true;
+	}
 	return 0;
 }
 
@@ -1047,10 +1061,8 @@ int slurm_spank_task_init(spank_t sp, int count, char **arguments)
 	(void)count, (void)arguments;
 	if (!step.enabled)
 		return 0;
-	if (step.failed || change_root() != 0) {
-		slurm_error("pyxis: couldn't start container");
+	if (step.failed || change_root() != 0)
 		return -1;
-	}
 	set_environment(sp);
 	if (options.remap_root == 1 && remap_to_root() != 0)
 		return -1;

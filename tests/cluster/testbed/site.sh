@@ -88,7 +88,7 @@ fill() {
     local template=$TESTBED/$1 target=$2 pair
     local -a edits=()
     shift 2
-    for pair in "ROOT=$ROOT" "HOST=$(hostname -s)" "ADDRESS=$address" "LISTEN=$listen" \
+    for pair in "ROOT=$ROOT" "HOST=$(hostname -s)" "ADDRESS=$address" "LISTEN=$listen" "LISTEN_SLURMDBD=$listen_slurmdbd" \
         "CLUSTER=$CLUSTER_NAME" "USER=$PLAIN_USER" "USER_TCSH=${PREFIX}tcsh" "USER_FISH=${PREFIX}fish" \
         "PORT_SLURMCTLD=$PORT_SLURMCTLD" \
         "PORT_SLURMDBD=$PORT_SLURMDBD" "PORT_N1=$PORT_N1" "PORT_N2=$PORT_N2" "PORT_LOGIN=$PORT_LOGIN" \
@@ -98,14 +98,19 @@ fill() {
     sed "${edits[@]}" "$template" >"$target"
 }
 
-# Slurm's daemons listen on the address of this host's name only; without one, on all addresses.
+# Slurm's daemons listen on one address where they can: the one of this host's name. With an address like 127.0.1.1
+# slurmd and srun cannot (srun is called back at 127.0.0.1); without any address none can.
 choose_address() {
     listen=NoCtldInAddrAny,NoInAddrAny
+    listen_slurmdbd=NoInAddrAny
     if address=$(getent ahostsv4 "$(hostname)"); then
         address=${address%% *}
+        if [[ $address == 127.* && $address != 127.0.0.1 ]]; then listen=NoCtldInAddrAny; fi
     else
-        address=127.0.0.1 listen=keepaliveinterval=30
-        warn "the name $(hostname) has no address (see /etc/hosts): Slurm's daemons listen on all addresses"
+        address=127.0.0.1 listen=keepaliveinterval=30 listen_slurmdbd=keepaliveinterval=30
+    fi
+    if [[ $listen != *NoInAddrAny ]]; then
+        warn "note: slurmd listens on all addresses; to have it on loopback only, say '127.0.0.1 $(hostname)' in /etc/hosts"
     fi
 }
 

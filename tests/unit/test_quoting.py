@@ -1,0 +1,93 @@
+"""Quoting is proven: what bash makes of a quoted value is the value."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jinja2 import UndefinedError
+
+from slurm_bundle.quoting import (
+    QuotingError,
+    assignment,
+    comment,
+    quote_quietly,
+    quote_word,
+    sbatch,
+    sh_home,
+    sh_list_home,
+)
+from slurm_bundle.render import make_environment
+from slurm_bundle.settings import Setting
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=200)
+NASTY = [
+    *("", "-n", "a b", "it's", '"', "$HOME", "`id`", "$(id)", "!x", "\\", "\\n", "a'\\''b", "x" * 4096),
+    *("a\nb", "\t", "\r", "\x7f", "é", "\u202e", "\N{GRINNING FACE}", "~", "~/x", "%", "#", "*"),
+]
+
+
+def bash(script: str) -> bytes:
+    done = subprocess.run(["bash", "-u"], input=script.encode(), capture_output=True, check=True)
+    assert done.stderr == b""
+    return done.stdout
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=20))
+@settings(max_examples=60, deadline=None)
+def test_any_text_comes_back_from_bash_as_it_was(texts: list[str]) -> None:
+    for quote in (quote_word, quote_quietly):
+        words = " ".join(quote(text) for text in texts)
+        assert bash(f"printf '%s\\0' {words}\n") == b"".join(text.encode() + b"\0" for text in texts)
+
+
+def test_the_nasty_ones_come_back_in_an_array_of_config() -> None:
+    setting = Setting("VALUES", tuple(NASTY), "meaning", "origin")
+    script = f"readonly {assignment(setting)}\nprintf '%s\\0' \"${{VALUES[@]}}\"\n"
+    assert bash(script) == b"".join(text.encode() + b"\0" for text in NASTY)
+    assert "\n" not in assignment(setting)
+
+
+@given(TEXTS)
+@settings(max_examples=200)
+def test_a_comment_stays_on_its_line(text: str) -> None:
+    assert len(comment(text).splitlines()) <= 1
+
+
+def test_only_a_leading_tilde_is_the_home_folder() -> None:
+    paths = ("~", "~/a b", "/x/~", "~user/x")
+    words = " ".join(sh_home(path) for path in paths)
+    assert bash(f"HOME=/h\nprintf '%s\\0' {words}\n") == b"/h\0/h/a b\0/x/~\0~user/x\0"
+    mounts = sh_list_home(("~/d:/d", "/a:/b", "~/x:~/x"))
+    assert bash(f"HOME=/h\nprintf '%s' {mounts}\n") == b"/h/d:/d,/a:/b,/h/x:/h/x"
+
+
+@pytest.mark.parametrize("odd", ["\n", '"', "$", "`", ";", "#", "\\", "'", "\0", "\t", "é"])
+def test_what_a_directive_cannot_hold_is_refused(odd: str) -> None:
+    for option in (f"--x=a{odd}b", f"--x{odd}", odd):
+        with pytest.raises(QuotingError, match="cannot stand in a #SBATCH line"):
+            sbatch(option)
+
+
+def test_a_directive_with_a_blank_is_quoted_for_slurm() -> None:
+    assert sbatch("--job-name=Big simulation") == '--job-name="Big simulation"'
+    assert sbatch("--time=1-00:00:00") == "--time=1-00:00:00"
+
+
+@pytest.mark.parametrize("template", ["{{ value }}", "{{ 3 }}", "{{ none }}"])
+def test_a_hole_without_a_quoting_filter_is_an_error(template: str, tmp_path: Path) -> None:
+    (tmp_path / "x.sh").write_text(f"a={template}\n")
+    with pytest.raises(QuotingError, match="without a quoting filter"):
+        make_environment(tmp_path).get_template("x.sh").render(value="v")
+
+
+def test_an_undefined_name_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "x.sh").write_text("a={{ nothing | sh }}\n")
+    with pytest.raises(UndefinedError):
+        make_environment(tmp_path).get_template("x.sh").render()
+
+
+def test_the_length_of_an_array_is_bash_and_no_comment(tmp_path: Path) -> None:
+    (tmp_path / "x.sh").write_text("a=${#b[@]} {## for us ##}# }\n")
+    assert make_environment(tmp_path).get_template("x.sh").render() == "a=${#b[@]} # }\n"
