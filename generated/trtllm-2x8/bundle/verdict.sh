@@ -32,7 +32,7 @@ judge() {
 
 judge_state() {
     local what="$1 $2"
-    case $state_there in
+    case ${state_there?} in
         COMPLETED) judge_completed "$1" "$2" ;;
         FAILED) conclude FAILED "$what failed with exit code ${exit_there:-unknown}$(explain_exit)" 'the excerpt of its log says where' ;;
         TIMEOUT | DEADLINE) conclude TIMEOUT "$what reached its time limit" 'raise time_limit in the spec' ;;
