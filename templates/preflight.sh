@@ -55,8 +55,9 @@ find_connection() {
 # The site asks a person for a second factor. That is yours to give, in a terminal, once for the day.
 need_connection() {
     ! find_connection || return 0
+    [ -d ~/.ssh ] || mkdir -m 700 ~/.ssh # where the socket goes; ssh makes it at its first use only
     say "$SSH_HOST asks you to log in. Run this in a terminal:"
-    say "    ssh -fNM -o ControlMaster=yes -o ControlPath=$HOME/.ssh/gen-%C -o ControlPersist=24h $SSH_HOST"
+    say "    ssh -fNM -o ControlMaster=yes -o ControlPath=~/.ssh/gen-%C -o ControlPersist=24h $SSH_HOST"
     say 'Where it shows a PIN and an address, open the address, enter the PIN, approve, and press ENTER there.'
     if [ -t 0 ]; then
         read -r -p 'Press ENTER here when that is done: '

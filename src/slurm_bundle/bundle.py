@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from slurm_bundle.problems import BundleConflict, GenError
 from slurm_bundle.render import BundleFile
@@ -28,7 +28,8 @@ def read_manifest(folder: Path) -> Mapping[str, str]:
     """The files that gen wrote into a folder, with the sha256 that each had; empty where gen wrote nothing."""
     try:
         entries = json.loads((folder / "MANIFEST.json").read_text())["files"]
-        return {entry["path"]: entry["sha256"] for entry in entries}
+        # A path that leads out of the folder is none that gen wrote: its file is not ours to remove.
+        return {e["path"]: e["sha256"] for e in entries if not {"..", "/"} & set(PurePosixPath(e["path"]).parts)}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 
@@ -53,18 +54,17 @@ def plan_changes(files: Iterable[BundleFile], folder: Path) -> tuple[Change, ...
         if path not in wanted and (folder / path).exists():
             changes.append(Change("remove" if digest(folder / path) == sha256 else "conflict", path))
     if not known and folder.is_dir():
-        foreign = (path.relative_to(folder).parts[0] for path in folder.iterdir())
-        changes += [
-            Change("conflict", name)
-            for name in foreign
-            if name != STATE and name not in {p.split("/")[0] for p in wanted}
-        ]
+        there = [path.relative_to(folder) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
+        foreign = (path.as_posix() for path in there if path.parts[0] != STATE)
+        changes += [Change("conflict", path) for path in foreign if path not in wanted]
         changes = [Change("conflict", c.path) if c.verb == "update" else c for c in changes]
     return tuple(sorted(changes, key=lambda change: change.path))
 
 
 def compare(file: BundleFile, folder: Path, known: Mapping[str, str]) -> Change:
     path = folder / file.path
+    if any(p.is_symlink() or p.is_file() for p in path.parents if p != folder and p.is_relative_to(folder)):
+        return Change("conflict", file.path)
     if not path.exists() and not path.is_symlink():
         return Change("create", file.path)
     there = digest(path)

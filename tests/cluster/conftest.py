@@ -140,6 +140,11 @@ class World:
         out, said = running.communicate(timeout=limit)
         return Ran(running.returncode, said, out)
 
+    def run_here(self, *command: str) -> Ran:
+        """Run another command as the user of the bundle would."""
+        done = subprocess.run(command, env=self.env, capture_output=True, text=True, check=False)
+        return Ran(done.returncode, done.stderr, done.stdout)
+
     def kept(self, name: str) -> str:
         path = self.state / name
         return path.read_text().strip() if path.exists() else ""

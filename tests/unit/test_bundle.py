@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,87 @@ def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("x")
     with pytest.raises(GenError, match="is a file"):
         write_bundle(files(run="1"), tmp_path / "out")
+
+
+def test_another_mode_is_mended(tmp_path: Path) -> None:
+    write_bundle(files(run="1"), tmp_path / "out")
+    (tmp_path / "out" / "run.sh").chmod(0o600)
+    assert verbs(write_bundle(files(run="1"), tmp_path / "out")) == {"run.sh": "update"}
+    assert (tmp_path / "out" / "run.sh").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize("name", ["login/mine.txt", "login", ".hidden", "deep/er/mine.txt"])
+def test_a_foreign_file_is_named_wherever_it_lies_and_nothing_is_written(tmp_path: Path, name: str) -> None:
+    mine = tmp_path / "out" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    with pytest.raises(BundleConflict, match=name.replace(".", r"\.")):
+        write_bundle(files(run="1", login_x="2"), tmp_path / "out")
+    assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == [mine]
+
+
+@pytest.mark.parametrize("way_out", ["file", "link"])
+def test_what_stands_in_the_place_of_a_folder_is_a_conflict(tmp_path: Path, way_out: str) -> None:
+    out = tmp_path / "out"
+    write_bundle(files(run="1", login_x="2"), out)
+    shutil.rmtree(out / "login")
+    (tmp_path / "elsewhere").mkdir()
+    if way_out == "file":
+        (out / "login").write_text("mine")
+    else:
+        (out / "login").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BundleConflict, match=r"login/x\.sh"):
+        write_bundle(files(run="new", login_x="3"), out)
+    assert (out / "run.sh").read_text() == "1"
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_link_in_the_place_of_a_file_is_a_conflict_and_never_written_through(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_bundle(files(run="1"), out)
+    (tmp_path / "precious").write_text("1")
+    (out / "run.sh").unlink()
+    (out / "run.sh").symlink_to(tmp_path / "precious")
+    with pytest.raises(BundleConflict, match=r"run\.sh"):
+        write_bundle(files(run="new"), out)
+    write_bundle(files(run="new"), out, force=True)
+    assert (tmp_path / "precious").read_text() == "1"
+    assert (out / "run.sh").read_text() == "new"
+
+
+def test_a_manifest_that_names_files_outside_removes_none_of_them(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_bundle(files(run="1"), out)
+    manifest = json.loads((out / "MANIFEST.json").read_text())
+    victims = [tmp_path / "a", tmp_path / "b"]
+    for victim, name in zip(victims, ("../a", str(tmp_path / "b")), strict=True):
+        victim.write_text("v")
+        manifest["files"].append({"path": name, "sha256": hashlib.sha256(b"v").hexdigest()})
+    (out / "MANIFEST.json").write_text(json.dumps(manifest))
+    write_bundle(files(run="new"), out)
+    assert [victim.read_text() for victim in victims] == ["v", "v"]
+
+
+def test_when_the_disk_is_full_in_the_middle_the_old_bundle_stays_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    write_bundle(files(run="1", other="2"), out)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    write_bytes = Path.write_bytes
+
+    def fail_at_the_last(path: Path, data: bytes) -> int:
+        if path.name == "MANIFEST.json":
+            raise OSError(28, "No space left on device", str(path))
+        return write_bytes(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", fail_at_the_last)
+    with pytest.raises(GenError, match="No space left on device"):
+        write_bundle(files(run="new", other="new"), out)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(GenError, match="out: cannot be written: "):
+        write_bundle(files(run="1"), tmp_path / "file" / "out")

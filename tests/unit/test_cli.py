@@ -133,3 +133,55 @@ def test_what_is_no_bundle_and_no_file_is_told_plainly(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "there is no file nothing.json" in ran.stderr
     assert gen(tmp_path, "--version").stdout.startswith("gen 0.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--version",), 0),
+        (("--help",), 0),
+        (("schema",), 0),
+        (("validate", "job_spec.json"), 0),
+        (("frobnicate",), 2),
+        (("validate",), 2),
+        (("validate", "job_spec.json", "--no-such-option"), 2),
+        (("bundle", "job_spec.json"), 2),
+        (("validate", "job_spec.json", "--set", "novalue"), 2),
+        (("validate", "job_spec.json", "--catalog", "nothing.toml"), 2),
+        (("run", "."), 2),
+    ],
+)
+def test_the_exit_code_says_whether_it_was_wrong_use(tmp_path: Path, arguments: tuple[str, ...], code: int) -> None:
+    write(tmp_path)
+    ran = gen(tmp_path, *arguments)
+    assert ran.returncode == code, ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert ran.stderr or code == 0
+
+
+def test_what_it_prints_fits_in_80_columns(tmp_path: Path) -> None:
+    write(tmp_path, work_dir=..., mfa_style=None)
+    for arguments in (
+        ("validate", "job_spec.json"),
+        ("bundle", "job_spec.json", "-o", "out"),
+        ("lint", "out"),
+        ("--help",),
+        ("bundle", "--help"),
+    ):
+        ran = gen(tmp_path, *arguments)
+        assert ran.returncode == 0
+        assert [line for line in (ran.stdout + ran.stderr).splitlines() if len(line) > 80] == []
+        assert "\x1b" not in ran.stdout + ran.stderr
+
+
+@pytest.mark.req("B15")
+def test_lint_in_json_tells_each_finding_with_its_place(tmp_path: Path) -> None:
+    write(tmp_path)
+    gen(tmp_path, "bundle", "job_spec.json", "-o", "out")
+    clean = gen(tmp_path, "lint", "out", "--json")
+    assert (clean.returncode, json.loads(clean.stdout)) == (0, {"findings": [], "not_installed": []})
+    (tmp_path / "out" / "login" / "poll.sh").write_text("# shellcheck shell=bash\nif true; then\n  echo $x\nfi\n")
+    ran = gen(tmp_path, "lint", "out", "--json")
+    assert ran.returncode == 1
+    found = {(f["path"], f["line"], f["tool"]) for f in json.loads(ran.stdout)["findings"]}
+    assert {("login/poll.sh", 3, "shellcheck"), ("login/poll.sh", 1, "shfmt")} <= found

@@ -183,3 +183,147 @@ def test_the_reference_specs_are_read_and_what_is_missing_for_a_run_is_named() -
         resolve_plan(read_spec(data / "auto_select.json"), empty, nothing)
     missing = [problem.field for problem in caught.value.problems if isinstance(problem, Missing)]
     assert missing == ["ssh_host", "remote_cwd", "repo_root", "repo_url", "recipe"]
+
+
+CATALOG = """
+[clusters.aurora]
+ssh_host_pattern = "{slurm_user}@login.{cluster_name}.example.org"
+mfa_style = true
+account = "theirs"
+partition = "batch"
+default_user_root_dir = "/lustre/u1"
+gpus_per_node = 8
+device_type = "H200"
+mounts = ["/lustre:/lustre"]
+mpi = "pmi2"
+network = "sharp"
+constraint = "fast"
+min_poll_seconds = 60
+"""
+
+
+def aurora(tmp_path: Path) -> Catalog:
+    (tmp_path / "clusters.toml").write_text(CATALOG)
+    return load_catalog(tmp_path / "clusters.toml", explicit=True)
+
+
+@pytest.mark.req("R2")
+def test_a_cluster_of_the_catalog_gives_what_the_spec_leaves_out(tmp_path: Path) -> None:
+    left_out = dict.fromkeys(("ssh_host", "mfa_style", "remote_cwd", "account", "partition"), ...)
+    chosen: dict[str, Any] = {"slurm_cluster": "aurora", "slurm_user": "u1", "recipe": "mpi", "container_image": "a:1"}
+    made = plan(aurora(tmp_path), **left_out, **chosen, poll_seconds=60)
+    given = {
+        "ssh_host": "u1@login.aurora.example.org",
+        "mfa_style": True,
+        "remote_cwd": "/lustre/u1",
+        "account": "theirs",
+        "partition": "batch",
+        "gpus_per_node": 8,
+        "tasks_per_node": 8,
+        "device_type": "H200",
+        "mounts": ("/lustre:/lustre",),
+        "mpi_plugin": "pmi2",
+        "network": "sharp",
+        "constraint": "fast",
+    }
+    assert {name: made[name] for name in given} == given
+    assert all(origin(made, name).startswith(("catalog: ", "derived: ")) for name in given)
+
+
+@pytest.mark.req("R2")
+def test_the_spec_outweighs_the_catalog(tmp_path: Path) -> None:
+    own: dict[str, Any] = {"slurm_cluster": "aurora", "gpus_per_node": 4, "poll_seconds": 60}
+    made = plan(aurora(tmp_path), **own)
+    assert (made["account"], made["partition"], made["gpus_per_node"]) == ("acct", "main", 4)
+    assert origin(made, "gpus_per_node") == "spec: gpus_per_node"
+
+
+@pytest.mark.req("B24")
+def test_a_site_can_raise_the_least_time_between_two_looks(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="give 60 or more"):
+        plan(aurora(tmp_path), slurm_cluster="aurora", poll_seconds=30)
+    assert plan(poll_seconds=10)["poll_seconds"] == 10
+
+
+@pytest.mark.req("R5")
+@pytest.mark.parametrize("slurm_user", ["u1", "d.o", "u1@corp"])
+def test_the_user_goes_into_the_host_as_it_is(tmp_path: Path, slurm_user: str) -> None:
+    made = plan(aurora(tmp_path), ssh_host=..., slurm_cluster="aurora", slurm_user=slurm_user, poll_seconds=60)
+    assert made["ssh_host"] == f"{slurm_user}@login.aurora.example.org"
+    assert made["slurm_user"] == slurm_user
+
+
+@pytest.mark.req("R5")
+def test_without_a_host_and_a_user_to_fill_the_pattern_with_the_host_is_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(SpecError) as caught:
+        plan(aurora(tmp_path), ssh_host=..., slurm_cluster="aurora", poll_seconds=60)
+    assert [problem.field for problem in caught.value.problems if isinstance(problem, Missing)] == ["ssh_host"]
+
+
+@pytest.mark.req("R6")
+@pytest.mark.parametrize(
+    ("fields", "nodes"),
+    [
+        ({"total_required_devices": 16, "required_devices_per_node": 8}, 2),
+        ({"total_required_devices": 17, "required_devices_per_node": 8}, 3),
+        ({"total_required_devices": 1, "required_devices": 8}, 1),
+        ({"total_required_devices": 16}, 1),
+        ({"required_devices_per_node": 8}, 1),
+        ({"total_required_devices": 16, "required_devices_per_node": 8, "node_count": 5}, 5),
+    ],
+)
+def test_nodes_are_what_the_devices_need_rounded_up(fields: dict[str, Any], nodes: int) -> None:
+    assert plan(**fields, recipe="mpi")["node_count"] == nodes
+
+
+@pytest.mark.req("R6")
+@pytest.mark.parametrize(
+    ("repo_url", "path"),
+    [
+        ("git@git.example.org:a/engine.git", "/root/u/engine"),
+        ("https://git.example.org/a/engine", "/root/u/engine"),
+        ("https://git.example.org/a/engine.git/", "/root/u/engine"),
+        ("git.example.org:engine.git", "/root/u/engine"),
+        ("/srv/git/my.engine.git", "/root/u/my.engine"),
+    ],
+)
+def test_the_clone_on_the_cluster_has_the_name_of_the_repository(repo_url: str, path: str) -> None:
+    made = plan(repo_url=repo_url, default_user_root_dir="/root/u", work_dir="/x/work_dirs/w 1/")
+    assert made["remote_repo_path"] == path
+    assert made["remote_work_dir"] == f"{path}/work_dirs/w 1"
+
+
+@pytest.mark.req("R6")
+@pytest.mark.parametrize("root", [None, ""])
+def test_without_a_root_of_the_user_remote_cwd_is_used(root: str | None) -> None:
+    made = plan(default_user_root_dir=root)
+    assert made["remote_repo_path"] == "/home/a/runs/engine"
+    assert next(s.value for s in made.settings if s.name == "USER_ROOT") == "/home/a/runs"
+
+
+@pytest.mark.req("R6")
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"workflow_type": "pytest"}, "acct.pytest"),
+        ({"workflow_type": "pytest", "model_name": "llama"}, "acct.llama"),
+        ({"model_name": "llama"}, "acct.llama"),
+        ({"workflow_type": "pytest", "job_name": "Mine 1"}, "Mine 1"),
+    ],
+)
+def test_the_job_is_named_after_the_account_and_what_it_does(fields: dict[str, Any], name: str) -> None:
+    assert plan(**fields)["job_name"] == name
+
+
+def test_limits_have_the_defaults_of_the_procedure() -> None:
+    made = plan(build_project=True)
+    expected = {
+        "time_limit": "02:00:00",
+        "build_time_limit": "02:00:00",
+        "monitor_timeout": 3600,
+        "poll_seconds": 30,
+        "hang_patterns": ("hang detected",),
+        "refresh_paths": ("cpp/",),
+    }
+    assert {name: made[name] for name in expected} == expected
+    assert {origin(made, name) for name in expected} == {"default"}

@@ -49,6 +49,47 @@ def test_the_nasty_ones_come_back_in_an_array_of_config() -> None:
     assert "\n" not in assignment(setting)
 
 
+@given(st.lists(TEXTS, max_size=8), TEXTS)
+@settings(max_examples=60, deadline=None)
+def test_any_array_and_any_word_of_config_come_back_each_from_its_own_line(words: list[str], text: str) -> None:
+    lines = [assignment(Setting("VALUES", tuple(words), "", "")), assignment(Setting("VALUE", text, "", ""))]
+    assert [line for line in lines if "\n" in line] == []
+    script = "".join(f"readonly {line}\n" for line in lines)
+    # An empty array is unset to bash 3.2 and 4.3 under -u, hence the form with the plus.
+    show = 'printf \'%s\\0\' "${#VALUES[@]}" ${VALUES[@]+"${VALUES[@]}"} "$VALUE"\n'
+    assert bash(script + show).decode().split("\0")[:-1] == [str(len(words)), *words, text]
+
+
+@given(st.text("~/:,a \n'$\u202e", max_size=30), st.text("~/:,a '$", max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_a_path_and_a_mount_expand_nothing_but_a_tilde_in_front(path: str, mount: str) -> None:
+    def at_home(part: str) -> str:
+        return f"/h{part[1:]}" if part == "~" or part.startswith("~/") else part
+
+    script = f"HOME=/h\nprintf '%s\\0' {sh_home(path)} {sh_list_home((mount,))}\n"
+    expected = [at_home(path), ":".join(map(at_home, mount.split(":")))]
+    assert bash(script).decode().split("\0")[:-1] == expected
+
+
+@given(TEXTS)
+@settings(max_examples=300)
+def test_a_directive_is_refused_or_holds_the_value_whole(text: str) -> None:
+    try:
+        line = sbatch(f"--comment={text}")
+    except QuotingError:
+        return
+    # What Slurm makes of the line: it takes the quotes off, and reads nothing else in it.
+    assert not set("\n\r\"'#\\$`;") & set(text)
+    assert line.replace('"', "") == f"--comment={text}"
+    assert text.isascii()
+
+
+def test_a_word_with_nul_is_refused_by_all() -> None:
+    for quote in (quote_word, quote_quietly, sh_home):
+        with pytest.raises(QuotingError, match="NUL"):
+            quote("a\0b")
+
+
 @given(TEXTS)
 @settings(max_examples=200)
 def test_a_comment_stays_on_its_line(text: str) -> None:

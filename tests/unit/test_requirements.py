@@ -40,7 +40,7 @@ def test_the_table_has_a_row_for_each_requirement_with_its_tests(tmp_path: Path)
     row = lines.index(f"R17  {read_requirements()['R17']}")
     assert lines[row + 1 : row + 3] == ["             test_it.py::test_a", "     cluster test_it.py::test_b"]
     assert lines[lines.index(f"R18  {read_requirements()['R18']}") + 1] == "     -"
-    assert [line.split()[0] for line in lines if line[:1] in "RB"] == list(read_requirements())
+    assert [line.split()[0] for line in lines if line.startswith(("R", "B"))] == list(read_requirements())
 
 
 def test_a_skipped_test_fails_a_run_in_ci_and_is_named(tmp_path: Path) -> None:
