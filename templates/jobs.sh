@@ -39,8 +39,7 @@ look() {
         "out=$(kept "$kind.out")" "err=$(kept "$kind.err")" "out_seen=$out_seen" "err_seen=$err_seen" </dev/null || code=$?
     [ "$code" -eq 0 ] || return "$code"
     queue=$(answer queue)
-    out_seen=$(answer out_seen)
-    err_seen=$(answer err_seen)
+    [ "${#HANG_PATTERNS[@]}" -eq 0 ] || out_seen=$(answer out_seen) err_seen=$(answer err_seen)
 }
 
 # tell_change KIND: say what is new since the last look: another state, reason to wait, or line of progress.

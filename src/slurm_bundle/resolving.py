@@ -91,11 +91,11 @@ class Resolution:
     def take(self, name: str, *others: tuple[Callable[[], Any], str]) -> Any:
         """Resolve a field from its sources, else from the first of the others (function, origin) that gives one.
 
-        An explicit null in the spec is an answer, too: the field is not looked for elsewhere. None when nobody has it.
+        An explicit null or [] in the spec is an answer, too: it is not looked for elsewhere. None when nobody has it.
         """
         for source in SOURCES.get(name, (name,)):
             value, given = self.look(source)
-            if value is not None and value != ():
+            if value is not None and (value != () or given):
                 where = (
                     f"catalog: {source.removeprefix('catalog.')}"
                     if source.startswith("catalog.")
@@ -111,7 +111,7 @@ class Resolution:
         return self.put(name, None, "not given")
 
     def look(self, source: str) -> tuple[Any, bool]:
-        """Give the value at a dotted source, and whether a null there was written by the user."""
+        """Give the value at a dotted source, and whether a null or [] there was written by the user."""
         owner, _, name = source.rpartition(".")
         if owner == "catalog":
             return getattr(self.cluster, name, None), False
@@ -119,7 +119,7 @@ class Resolution:
         if holder is None:
             return None, False
         value = getattr(holder, name, None)
-        return value, not owner and value is None and name in self.read.spec.model_fields_set
+        return value, not owner and value in (None, ()) and name in self.read.spec.model_fields_set
 
     def place(self, name: str) -> str:
         return place_of(self.read.name, name, self.read.lines)

@@ -216,7 +216,9 @@ def resolve_container(r: Resolution) -> None:
     r.take("mounts")
     if not image and r["container_runtime"] == "pyxis":
         r.missing("container_image", "for the container runtime pyxis")
-    if r["mounts"] and r["container_runtime"] == "none":
+    # Those of the site, from the catalog or slurm_env, are there for the jobs that have a container.
+    own = r.origin("mounts") in ("spec: mounts", "spec: container_mounts")
+    if own and r["mounts"] and r["container_runtime"] == "none":
         r.wrong("mounts", "mounts need a container; give container_image, or take mounts out")
     r.take("container_writable")
     r.take("container_mount_home")

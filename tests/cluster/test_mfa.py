@@ -32,7 +32,7 @@ def mfa_world(world: World) -> Iterator[World]:
 
 
 def log_in(world: World) -> None:
-    """Log in as a person does. A code counts once only, so where an earlier test has used it, the next one is awaited."""
+    """Log in as a person does. A code counts once only: where an earlier test has used it, the next is awaited."""
     host = world.spec["ssh_host"]
     for _ in range(2):
         code = world.run_here("oathtool", "--totp", "--base32", world.cluster["GEN_OTP_SECRET"]).out.strip()

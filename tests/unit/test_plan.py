@@ -96,6 +96,11 @@ def test_ssh_host_comes_from_the_pattern_of_the_catalog(tmp_path: Path) -> None:
     assert plan(load_catalog(file, explicit=True), slurm_cluster="aurora")["ssh_host"] == "bigiron"
 
 
+def test_an_explicit_empty_array_is_an_answer_too() -> None:
+    assert plan(hang_patterns=[])["hang_patterns"] == ()
+    assert plan()["hang_patterns"] == ("hang detected",)
+
+
 def test_the_origin_of_the_clone_stands_in_for_repo_url() -> None:
     made = plan(repo_url=...)
     assert made["repo_url"] == "https://git.example.org/a/other.git"
@@ -209,7 +214,7 @@ def aurora(tmp_path: Path) -> Catalog:
 
 @pytest.mark.req("R2")
 def test_a_cluster_of_the_catalog_gives_what_the_spec_leaves_out(tmp_path: Path) -> None:
-    left_out = dict.fromkeys(("ssh_host", "mfa_style", "remote_cwd", "account", "partition"), ...)
+    left_out: dict[str, Any] = dict.fromkeys(("ssh_host", "mfa_style", "remote_cwd", "account", "partition"), ...)
     chosen: dict[str, Any] = {"slurm_cluster": "aurora", "slurm_user": "u1", "recipe": "mpi", "container_image": "a:1"}
     made = plan(aurora(tmp_path), **left_out, **chosen, poll_seconds=60)
     given = {
@@ -228,6 +233,12 @@ def test_a_cluster_of_the_catalog_gives_what_the_spec_leaves_out(tmp_path: Path)
     }
     assert {name: made[name] for name in given} == given
     assert all(origin(made, name).startswith(("catalog: ", "derived: ")) for name in given)
+
+
+def test_mounts_of_the_catalog_do_not_ask_for_a_container(tmp_path: Path) -> None:
+    made = plan(aurora(tmp_path), slurm_cluster="aurora", poll_seconds=60)
+    assert (made["container_runtime"], made["container_mounts"]) == ("none", ())
+    assert problems(mounts=["/a:/a"], container_runtime="none")[0].message.startswith("mounts need a container")
 
 
 @pytest.mark.req("R2")

@@ -50,12 +50,14 @@ show_line() {
 
 search_logs() {
     hang=''
+    [ ! -r "$out" ] || report progress "$(tail -c 4096 "$out" | show_line)"
+    [ "${#HANG_PATTERNS[@]}" -gt 0 ] || return 0
     printf '%s\n' "${HANG_PATTERNS[@]}" >"$scratch/phrases"
     search_log out "$out" "$out_seen"
     search_log err "$err" "$err_seen"
-    [ ! -r "$out" ] || report progress "$(tail -c 4096 "$out" | show_line)"
     if [ -n "$hang" ] && [[ $queue == RUNNING\|* ]]; then
-        scancel ${cluster:+"--clusters=$cluster"} "$job" 2>"$scratch/errors" || cannot_tell "the log says \"$hang\", and scancel failed: $(cat "$scratch/errors")"
+        scancel ${cluster:+"--clusters=$cluster"} "$job" 2>"$scratch/errors" ||
+            cannot_tell "the log says \"$hang\", and scancel failed: $(cat "$scratch/errors")"
         report hang "$hang"
     fi
 }
@@ -109,7 +111,8 @@ main() {
     ask_queue
     search_logs
     case $queue in
-        unknown | PENDING\|* | RUNNING\|* | CONFIGURING\|* | COMPLETING\|* | SUSPENDED\|* | REQUEUE*\|* | RESIZING\|* | SIGNALING\|* | STAGE_OUT\|* | STOPPED\|*) ;;
+        unknown | PENDING\|* | CONFIGURING\|* | RUNNING\|* | COMPLETING\|* | REQUEUE*\|*) ;;
+        SUSPENDED\|* | STOPPED\|* | RESIZING\|* | SIGNALING\|* | STAGE_OUT\|*) ;;
         *)
             ask_end
             report ended yes

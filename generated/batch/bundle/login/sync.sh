@@ -53,7 +53,7 @@ set_leftovers_aside() {
 check_out() {
     local path
     try_git "check out $branch in $repo" checkout --force -B "$branch" "origin/$branch"
-    for path in "${REFRESH_PATHS[@]}"; do
+    for path in ${REFRESH_PATHS[@]+"${REFRESH_PATHS[@]}"}; do
         git rev-parse --quiet --verify "HEAD:${path%/}" >/dev/null || continue
         rm -rf -- "${path:?}" 2>"$scratch/git" || fail "cannot clear $repo/$path: $(tail -n 1 "$scratch/git")"
         try_git "restore $path in $repo" checkout HEAD -- "$path"
