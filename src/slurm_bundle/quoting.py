@@ -84,7 +84,9 @@ def sh_list_home(paths: Iterable[str]) -> Quoted:
 
 def sh_mount(text: str) -> Quoted:
     """Quote a path or SRC:DST[:FLAGS], with a leading ~ of each part as "$HOME"."""
-    return Quoted(":".join(sh_home(part) for part in text.split(":"))) if ":~" in text else sh_home(text)
+    if ":~" not in text and not text.startswith("~:"):
+        return sh_home(text)
+    return Quoted(":".join(sh_home(part) for part in text.split(":")))
 
 
 def quote_quietly(text: str) -> Quoted:

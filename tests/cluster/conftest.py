@@ -94,7 +94,8 @@ class World:
     def gen(self, *arguments: str) -> Ran:
         program = str(Path(sys.executable).parent / "gen")
         catalog = self.folder / "clusters.toml"
-        catalog.write_text("[clusters.testbed]\nmin_poll_seconds = 1\n")
+        if not catalog.exists():
+            catalog.write_text("[clusters.testbed]\nmin_poll_seconds = 1\n")
         done = subprocess.run(
             [program, *arguments],
             cwd=self.folder,
@@ -204,7 +205,11 @@ def world(
     for name in ("ssh", "scp"):
         real = f"{cluster['GEN_CLIENT_BIN']}/{name}"
         wrapper = tmp_path / "bin" / name
-        wrapper.write_text(f'#!/bin/sh\nprintf "%s\\n" "{name} $*" >>"{tmp_path}/ssh-calls"\nexec {real} "$@"\n')
+        wrapper.write_text(
+            f'#!/bin/sh\nprintf "%s\\n" "{name} $*" >>"{tmp_path}/ssh-calls"\n'
+            f'if [ -e "{tmp_path}/line-down" ]; then echo "connect: Network is unreachable" >&2; exit 255; fi\n'
+            f'exec {real} "$@"\n'
+        )
         wrapper.chmod(0o755)
     if "GEN_TEST_BASH" in os.environ:  # another bash for the local side, such as a 3.2
         (tmp_path / "bin" / "bash").symlink_to(os.environ["GEN_TEST_BASH"])

@@ -23,7 +23,9 @@ def work_there(world: World) -> Path:
     return world.repo_there / "work_dirs" / "llm_research.engine"
 
 
-@pytest.mark.req("R6", "R12", "R13", "R15", "R16", "R17", "R18", "R19", "R20", "R30", "R41", "R54", "R63", "B1")
+@pytest.mark.req(
+    "R6", "R12", "R13", "R15", "R16", "R17", "R18", "R19", "R20", "R28", "R30", "R41", "R10", "R54", "R63", "B1"
+)
 def test_what_runs_on_the_node_is_the_working_tree_and_nothing_here_has_changed(world: World) -> None:
     world.bundle()
     before = photograph(world.repo)
@@ -33,11 +35,14 @@ def test_what_runs_on_the_node_is_the_working_tree_and_nothing_here_has_changed(
     assert read_fingerprint(work_there(world) / "tree.json") == describe_tree(world.repo)
     assert world.branches_on_origin() == ["main"]
     report = world.report()
-    assert (report["status"], report["proven"], report["slurm_state"]) == ("PASSED", "yes", "COMPLETED")
+    assert (report["status"], report["proven"], report["slurm_state"]) == ("PASSED", True, "COMPLETED")
     assert report["excerpt"]["out"][-1] == "all passed"
+    assert world.jobs_submitted() == [world.kept("job.id")]
+    for call in world.sessions():
+        assert call.endswith(f"ControlPath=~/.ssh/gen-%C {world.spec['ssh_host']} bash -s")
 
 
-@pytest.mark.req("R2", "R21", "R22", "R23", "R24", "R25", "R26", "R27", "R29", "R36", "R38", "B27")
+@pytest.mark.req("R2", "R21", "R22", "R23", "R24", "R25", "R26", "R27", "R29", "R36", "R38", "R46", "B27")
 def test_the_code_is_built_on_a_node_in_the_container_and_then_runs_in_it(world: World) -> None:
     world.bundle(**IN_CONTAINER, command="cat /etc/image-release && ./cpp/build/engine")
     ran = world.run("run_all.sh")
@@ -195,7 +200,7 @@ def test_the_users_own_batch_script_runs_with_the_flags_of_the_spec(world: World
     assert "gres/gpu=4" in shown
     assert world.kept("job.out").endswith(f"/own_{job}.out")
     assert f"a, b's $c in {world.repo_there}/work_dirs/batch_job" in world.report()["excerpt"]["out"]
-    assert world.report()["proven"] == "yes"
+    assert world.report()["proven"] is True
     lacking = world.bundle(command=None, script_path=str(script), success_patterns=["no such words"])
     assert lacking.exists()
     ran = world.run("run_all.sh")

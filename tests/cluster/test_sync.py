@@ -110,7 +110,7 @@ def test_a_clean_repository_is_synced_too(world: World) -> None:
     )
 
 
-@pytest.mark.req("R43", "R20")
+@pytest.mark.req("R20")
 def test_extra_files_go_to_the_work_folder(world: World) -> None:
     extra = world.folder / "more data"
     extra.mkdir()

@@ -41,9 +41,11 @@ fetch_excerpt() {
 }
 
 write_json() {
-    local name
+    local name proven=false
     printf '{\n'
-    for name in status reason advice proven slurm_state slurm_exit elapsed nodes snapshot; do
+    case $(kept proven) in yes) proven=true ;; esac
+    printf '  "exit_code": %s,\n  "proven": %s,\n' "$(kept code)" "$proven"
+    for name in status reason advice slurm_state slurm_exit elapsed nodes snapshot; do
         printf '  "%s": %s,\n' "$name" "$(json "$(kept $name)")"
     done
     printf '  "bundle_id": %s,\n' "$(json "$BUNDLE_ID")"

@@ -1,0 +1,75 @@
+"""From the spec to the cluster: what was missing and is then given, what the catalog knows, what a lost line does."""
+
+import json
+
+import pytest
+
+from tests.cluster.conftest import World, wait_for
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.mark.req("R1", "B15")
+def test_what_validate_names_as_missing_is_what_a_run_lacked(world: World) -> None:
+    spec = {name: value for name, value in world.spec.items() if name not in ("account", "partition")}
+    (world.folder / "job_spec.json").write_text(json.dumps(spec))
+    checked = world.gen("validate", "job_spec.json", "--json")
+    assert checked.code == 2
+    assert [problem["field"] for problem in json.loads(checked.out)["problems"]] == ["account", "partition"]
+    given = (f"--set=account={world.spec['account']}", f"--set=partition={world.spec['partition']}")
+    assert world.gen("bundle", "job_spec.json", "-o", "out", *given).code == 0
+    ran = world.run("run_all.sh")
+    assert ran.code == 0, ran.said
+
+
+@pytest.mark.req("R2", "R5")
+def test_the_catalog_says_where_the_cluster_is_and_what_is_the_same_for_every_job(world: World) -> None:
+    (world.folder / "clusters.toml").write_text(
+        f'[clusters.login]\nssh_host_pattern = "gen-{{cluster_name}}"\nmfa_style = false\nmin_poll_seconds = 1\n'
+        f'account = "{world.spec["account"]}"\npartition = "{world.spec["partition"]}"\n'
+        f'default_user_root_dir = "{world.root}"\n'
+    )
+    taken = dict.fromkeys(("ssh_host", "mfa_style", "account", "partition", "default_user_root_dir", "remote_cwd"))
+    world.bundle(slurm_cluster="login", **taken)
+    ran = world.run("run_all.sh")
+    assert ran.code == 0, ran.said
+    assert world.report()["ssh_host"] == "gen-login"
+
+
+@pytest.mark.req("R4")
+def test_without_a_catalog_the_spec_is_enough_for_a_run(world: World) -> None:
+    (world.folder / "clusters.toml").write_text("")
+    world.bundle(slurm_cluster=None, poll_seconds=10, default_user_root_dir=None, repo_url=None)
+    ran = world.run("run_all.sh")
+    assert ran.code == 0, ran.said
+
+
+@pytest.mark.req("R55")
+def test_while_the_line_is_down_nothing_is_concluded_and_afterwards_it_goes_on(world: World) -> None:
+    world.bundle(command="sleep 10; echo all passed")
+    running = world.start("run_all.sh")
+    wait_for(lambda: world.kept("job.id"))
+    (world.folder / "line-down").touch()
+    calls = len(world.sessions())
+    wait_for(lambda: len(world.sessions()) >= calls + 2)
+    (world.folder / "line-down").unlink()
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 0, said
+    assert "Network is unreachable. Nothing is concluded; asking again" in said
+    assert len(world.jobs_submitted()) == 1
+
+
+@pytest.mark.req("B3")
+def test_from_edit_to_submitted_it_takes_three_sessions(world: World) -> None:
+    world.bundle()
+    for step in ("preflight.sh", "sync.sh", "submit.sh"):
+        assert world.run(step).code == 0
+    assert len(world.sessions()) == 3
+
+
+@pytest.mark.req("B16")
+@pytest.mark.parametrize("shell", ["GEN_TCSH_HOST", "GEN_FISH_HOST"])
+def test_another_login_shell_is_no_matter(world: World, shell: str) -> None:
+    world.bundle(ssh_host=world.cluster[shell], slurm_user=None, remote_cwd="~", default_user_root_dir=None)
+    ran = world.run("preflight.sh")
+    assert ran.code == 0, ran.said
