@@ -63,7 +63,7 @@ def plan_changes(files: Iterable[BundleFile], folder: Path) -> tuple[Change, ...
 
 def compare(file: BundleFile, folder: Path, known: Mapping[str, str]) -> Change:
     path = folder / file.path
-    if any(p.is_symlink() or p.is_file() for p in path.parents if p != folder and p.is_relative_to(folder)):
+    if in_the_way(path, folder):
         return Change("conflict", file.path)
     if not path.exists() and not path.is_symlink():
         return Change("create", file.path)
@@ -74,6 +74,16 @@ def compare(file: BundleFile, folder: Path, known: Mapping[str, str]) -> Change:
     if there is not None and (file.path in OWN or there == known.get(file.path)):
         return Change("update", file.path)
     return Change("conflict", file.path)
+
+
+def in_the_way(path: Path, folder: Path) -> Path | None:
+    """What keeps a file from being put there: a folder in its place, a file or a link in the place of its folder."""
+    for parent in path.parents:
+        if parent == folder:
+            break
+        if parent.is_symlink() or parent.is_file():
+            return parent
+    return path if path.is_dir() and not path.is_symlink() else None
 
 
 def write_bundle(files: Sequence[BundleFile], folder: Path, *, force: bool = False) -> tuple[Change, ...]:
@@ -93,6 +103,9 @@ def write_bundle(files: Sequence[BundleFile], folder: Path, *, force: bool = Fal
             f"{folder}: not written by gen, or edited since: {names}. Nothing was changed. "
             "Move them away, give another folder with -o, or overwrite them with --force",
         )
+    blocked = {str(found) for file in files if (found := in_the_way(folder / file.path, folder))}
+    if blocked:
+        raise GenError(f"{', '.join(sorted(blocked))}: in the way, and --force overwrites files only; move it away")
     try:
         if folder.is_dir():
             replace_files(files, folder, changes)
@@ -125,8 +138,6 @@ def replace_files(files: Sequence[BundleFile], folder: Path, changes: Iterable[C
             if verbs[file.path] != "unchanged":
                 target = folder / file.path
                 target.parent.mkdir(parents=True, exist_ok=True)
-                if target.is_dir() and not target.is_symlink():
-                    raise IsADirectoryError(21, "a folder is in the place of a file", str(target))
                 (beside / file.path).replace(target)
         written = {file.path for file in files}
         for path, sha256_verb in verbs.items():

@@ -50,14 +50,27 @@ def lint_bundle(folder: Path, *, user_files: frozenset[str] = frozenset()) -> tu
         [],
         [finding for path, name in zip(scripts, names, strict=True) for finding in check_syntax(path, name)],
     )
-    for tool, check in (("shellcheck", run_shellcheck), ("shfmt", run_shfmt)):
+    own = user_files | frozenset(USER_TEXT) | batch_script(folder)
+    # The user's own text may be formatted as it likes.
+    for tool, check, looked_at in (
+        ("shellcheck", run_shellcheck, names),
+        ("shfmt", run_shfmt, [name for name in names if name not in own]),
+    ):
         program = find_tool(tool)
         if program is None:
             absent.append(tool)
         else:
-            found += check(program, folder, names)
-    own = user_files | frozenset(USER_TEXT)
+            found += check(program, folder, looked_at)
     return [Finding(f.path, f.line, f.tool, f.message, note=f.path in own) for f in found], absent
+
+
+def batch_script(folder: Path) -> frozenset[str]:
+    """The user's own batch script, which the manifest knows; empty where there is none."""
+    try:
+        entries = json.loads((folder / "MANIFEST.json").read_text())["files"]
+        return frozenset(e["path"] for e in entries if e["side"] == "user" and e["path"].startswith("recipes/"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return frozenset()
 
 
 def check_syntax(path: Path, name: str) -> list[Finding]:
@@ -79,12 +92,11 @@ def run_shellcheck(program: str, folder: Path, names: list[str]) -> list[Finding
 
 
 def run_shfmt(program: str, folder: Path, names: list[str]) -> list[Finding]:
-    """In the house format: four spaces, cases indented; the user's own text may look as it likes."""
-    mine = [name for name in names if name not in USER_TEXT]
-    if not mine:
+    """In the house format: four spaces, cases indented."""
+    if not names:
         return []
     checked = subprocess.run(
-        [program, "-i", "4", "-ci", "-l", *mine], cwd=folder, capture_output=True, text=True, check=False
+        [program, "-i", "4", "-ci", "-l", *names], cwd=folder, capture_output=True, text=True, check=False
     )
     return [
         Finding(name, 1, "shfmt", "is not in the format of shfmt -i 4 -ci")

@@ -240,5 +240,5 @@ def test_the_temporary_branch_is_named_after_user_model_and_time(world: World) -
     pushed = (world.origin.parent / "pushed").read_text().splitlines()
     names = {line.split()[2] for line in pushed}
     assert len(names) == 1
-    assert names.pop().startswith("refs/heads/genuser_llama_3_1_8b_20")
+    assert names.pop().startswith(f"refs/heads/{world.cluster['GEN_USER']}_llama_3_1_8b_20")
     assert git(world.repo_there, "-c", "safe.directory=*", "rev-parse", "HEAD").strip() == world.kept("snapshot")

@@ -130,13 +130,23 @@ def test_a_foreign_file_is_named_wherever_it_lies_and_nothing_is_written(tmp_pat
     assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == [mine]
 
 
-@pytest.mark.parametrize("way_out", ["file", "link"])
-def test_what_stands_in_the_place_of_a_folder_is_a_conflict(tmp_path: Path, way_out: str) -> None:
+@pytest.mark.parametrize("name", ["run.sh/mine.txt", "login"])
+def test_what_force_cannot_overwrite_is_told_and_nothing_is_written(tmp_path: Path, name: str) -> None:
+    mine = tmp_path / "out" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    with pytest.raises(GenError, match=f"{name.split('/')[0]}: in the way, and --force overwrites files only"):
+        write_bundle(files(also="1", run="2", login_x="3"), tmp_path / "out", force=True)
+    assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == [mine]
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_what_stands_in_the_place_of_a_folder_is_a_conflict(tmp_path: Path, kind: str) -> None:
     out = tmp_path / "out"
     write_bundle(files(run="1", login_x="2"), out)
     shutil.rmtree(out / "login")
     (tmp_path / "elsewhere").mkdir()
-    if way_out == "file":
+    if kind == "file":
         (out / "login").write_text("mine")
     else:
         (out / "login").symlink_to(tmp_path / "elsewhere")

@@ -115,6 +115,18 @@ def test_lint_finds_a_fault_and_takes_the_users_own_text_for_a_note(tmp_path: Pa
     assert ("monitor.sh", "bash -n") in {(finding["path"], finding["tool"]) for finding in findings}
 
 
+@pytest.mark.req("R59", "R34")
+def test_lint_takes_the_users_own_batch_script_for_a_note(tmp_path: Path) -> None:
+    (tmp_path / "my job.sh").write_text("#!/bin/bash\nif [ $x = 1 ]; then\n  eval ls\nfi\n")
+    write(tmp_path, command=..., script_path="my job.sh")
+    gen(tmp_path, "bundle", "job_spec.json", "-o", "out")
+    ran = gen(tmp_path, "lint", "out")
+    assert ran.returncode == 0
+    remarks = [line for line in ran.stdout.splitlines() if line.startswith("recipes/my job.sh:2: shellcheck: SC")]
+    assert remarks
+    assert all(line.endswith("(your own text: a note)") for line in remarks)
+
+
 @pytest.mark.req("B15")
 def test_the_schema_takes_what_gen_takes_and_describes_every_field(tmp_path: Path) -> None:
     schema = json.loads(gen(tmp_path, "schema").stdout)
