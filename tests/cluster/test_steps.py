@@ -1,14 +1,16 @@
 """The steps one by one: preflight, what they need, how they are called."""
 
 import json
+import os
 import re
 import shutil
+import signal
 import socket
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.conftest import World
+from tests.cluster.conftest import World, wait_for
 
 pytestmark = pytest.mark.cluster
 
@@ -196,3 +198,52 @@ def test_awkward_values_arrive_in_the_job_as_they_are(world: World) -> None:
     assert seen[0][1:] == ['{"lr": 1e-3, "it"}', "a|b(c)", "`date` $HOME !x"]
     assert {name: seen[1].get(name) for name in env} == env
     assert world.slurm("squeue", "-h", "-t", "all", "-j", world.kept("job.id"), "-o", "%j") == "Big job 50%"
+
+
+@pytest.mark.req("R25", "R54")
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"partition": "nowhere"}, "invalid partition specified: nowhere"),
+        ({"account": "nobody"}, "Invalid account or account/partition combination specified"),
+        ({"time_limit": "1000h"}, "Requested time limit is invalid"),
+    ],
+)
+def test_what_slurm_refuses_is_told_in_its_words_and_nothing_is_left(
+    world: World, changes: dict[str, str], word: str
+) -> None:
+    world.bundle(**changes)
+    ran = world.run("run_all.sh")
+    assert ran.code == 7, ran.said
+    assert word in ran.said
+    assert "Nothing was submitted" in ran.said
+    assert world.jobs_submitted() == []
+    assert world.branches_on_origin() == ["main"]
+
+
+@pytest.mark.req("R63")
+def test_a_bundle_that_was_moved_and_cannot_be_written_to_runs_with_its_record_elsewhere(world: World) -> None:
+    moved = world.folder / "a moved bundle"
+    world.bundle().rename(moved)
+    before = {path: path.stat().st_mtime_ns for path in moved.rglob("*")}
+    state = world.folder / "state of it"
+    world.out.symlink_to(moved)
+    ran = world.run("run_all.sh", env={"GEN_STATE_DIR": str(state)})
+    assert ran.code == 0, ran.said
+    assert json.loads((state / "report.json").read_text())["status"] == "PASSED"
+    assert {path: path.stat().st_mtime_ns for path in moved.rglob("*")} == before
+
+
+@pytest.mark.req("B9")
+def test_interrupted_while_it_watches_the_job_goes_on_and_so_does_the_next_run(world: World) -> None:
+    world.bundle(command="sleep 15; echo all passed")
+    running = world.start("run_all.sh")
+    wait_for(lambda: (world.state / "answers").exists() and "queue=RUNNING" in (world.state / "answers").read_text())
+    os.killpg(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130, said
+    assert "interrupted; what is submitted goes on" in said
+    assert world.slurm("squeue", "--noheader", "--jobs", world.kept("job.id"), "--format=%T") == "RUNNING"
+    ran = world.run("run_all.sh")
+    assert ran.code == 0, ran.said
+    assert len(world.jobs_submitted()) == 1

@@ -5,7 +5,7 @@
 # Reads:    a tar stream on stdin
 # Writes:   SCRIPTS_DIR, and the folder of the log
 # Reports:  job, cluster, out, err
-# Calls:    cat chmod cp id mkdir mv sbatch sed sleep squeue tail tar timeout
+# Calls:    cat chmod cp id mkdir mv paste sbatch sed sleep squeue tail tar timeout
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh
@@ -60,16 +60,18 @@ submit() {
 
 # sbatch gave no id. A lost answer is no lost request: the job is looked for before anything is said.
 find_unanswered() {
-    local try
+    local try reason
+    reason=$(sed -n 's/^sbatch: error: //p' "$scratch/errors" | paste -s -d ';' -)
+    reason=${reason:-$(tail -n 1 "$scratch/errors")}
     case $(cat "$scratch/errors") in
         *'timed out'* | *'Unable to contact'* | *'Zero Bytes'* | *'communication'* | '') ;;
-        *) fail "sbatch refused: $(sed -n 's/^sbatch: error: //p' "$scratch/errors" | tail -n 1)" ;;
+        *) fail "sbatch refused: $reason" ;;
     esac
     for try in 1 2 3; do
         sleep $((try * 3))
         find_job && [ -n "$job" ] && return 0
     done
-    cannot_tell "sbatch ended with $1 and no job id ($(tail -n 1 "$scratch/errors")), and no job with the token $token is in the queue yet"
+    cannot_tell "sbatch ended with $1 and no job id ($reason), and no job with the token $token is in the queue yet"
 }
 
 # name_log PATTERN: the file name that Slurm makes of a log pattern for this job.
