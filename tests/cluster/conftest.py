@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -115,15 +116,16 @@ class World:
         return self.out
 
     def start(self, step: str, *arguments: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
-        command = [str(self.out / step), *arguments]
+        """Start a step as a terminal would: in a process group of its own, with an interrupt that is not ignored."""
         return subprocess.Popen(
-            command,
+            [str(self.out / step), *arguments],
             env={**self.env, **(env or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def start_with_bash(self, script: Path, *arguments: str) -> "subprocess.Popen[str]":
