@@ -73,3 +73,21 @@ def test_another_login_shell_is_no_matter(world: World, shell: str) -> None:
     world.bundle(ssh_host=world.cluster[shell], slurm_user=None, remote_cwd="~", default_user_root_dir=None)
     ran = world.run("preflight.sh")
     assert ran.code == 0, ran.said
+
+
+@pytest.mark.req("R54")
+@pytest.mark.parametrize("silent", [["sacct"], ["sacct", "scontrol"]])
+@pytest.mark.parametrize(("command", "code", "status"), [("echo all passed", 0, "PASSED"), ("exit 7", 1, "FAILED")])
+def test_without_accounting_the_end_is_known_all_the_same(
+    world: World, silent: list[str], command: str, code: int, status: str
+) -> None:
+    fakes = world.root / "bin"
+    fakes.mkdir()
+    for name in silent:
+        (fakes / name).write_text('#!/bin/sh\necho "Slurm accounting storage is disabled" >&2\nexit 1\n')
+        (fakes / name).chmod(0o755)
+    world.bundle(command=command, remote_init=f"export PATH={fakes}:$PATH")
+    ran = world.run("run_all.sh")
+    assert ran.code == code, ran.said
+    assert world.report()["status"] == status
+    assert world.report()["slurm_exit"] == f"{0 if code == 0 else 7}:0"
