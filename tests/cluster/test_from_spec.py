@@ -1,5 +1,6 @@
 """From the spec to the cluster: what was missing and is then given, what the catalog knows, what a lost line does."""
 
+import hashlib
 import json
 
 import pytest
@@ -91,3 +92,37 @@ def test_without_accounting_the_end_is_known_all_the_same(
     assert ran.code == code, ran.said
     assert world.report()["status"] == status
     assert world.report()["slurm_exit"] == f"{0 if code == 0 else 7}:0"
+
+
+@pytest.mark.req("B19")
+@pytest.mark.parametrize("recipe", ["single", "batch"])
+def test_a_secret_goes_to_the_job_by_name_and_into_no_file(world: World, recipe: str) -> None:
+    secret = "it's a $ecret, 100% \\ \N{LATIN SMALL LETTER E WITH ACUTE}"
+    script = world.folder / "own.slurm"
+    script.write_text('#!/bin/bash\nprintf %s "$MY_TOKEN" | sha256sum\n')
+    own = {"command": None, "script_path": str(script), "success_patterns": ["-"]} if recipe == "batch" else {}
+    changes = {"command": 'printf %s "$MY_TOKEN" | sha256sum', **own}
+    world.bundle(pass_env=["MY_TOKEN"], **changes)
+    lacking = world.run("run_all.sh")
+    assert lacking.code == 2
+    assert "MY_TOKEN, one of pass_env, is not set here" in lacking.said
+    ran = world.run("run_all.sh", env={"MY_TOKEN": secret})
+    assert ran.code == 0, ran.said
+    assert hashlib.sha256(secret.encode()).hexdigest() in world.report()["excerpt"]["out"][-1]
+    for folder in (world.out, world.root):
+        for path in folder.rglob("*"):
+            assert not path.is_file() or b"$ecret" not in path.read_bytes(), path
+
+
+@pytest.mark.req("R25", "B16")
+def test_a_talkative_shell_with_options_in_its_environment_changes_nothing(world: World) -> None:
+    exports = (
+        "export SBATCH_TIMELIMIT=1 SBATCH_PARTITION=nowhere SQUEUE_STATES=PENDING SQUEUE_FORMAT=%i SACCT_FORMAT=User"
+    )
+    noise = "echo Welcome to Stampede3; echo 12; echo Submitted batch job 99; printf 'no newline @@gen job=7'"
+    world.bundle(remote_init=f"{exports} SLURM_NTASKS=3 SLURM_JOB_NAME=x PYXIS_CONTAINER_IMAGE=y; {noise}")
+    ran = world.run("run_all.sh")
+    assert ran.code == 0, ran.said
+    assert world.jobs_submitted() == [world.kept("job.id")]
+    job = world.accounted(world.kept("job.id"), "JobName,Partition,Timelimit,NTasks")
+    assert job.startswith(f"llm_research.engine|{world.spec['partition']}|00:10:00|")
