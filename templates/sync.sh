@@ -23,11 +23,12 @@ bundle=$(cd "$(dirname "$0")" && pwd)
 . "$bundle/snapshot.sh"
 
 readonly FAILED=5
+origin='' scratch=''
 
 # However this ends: the branch goes from origin.
 tidy() {
-    [ -z "${origin-}" ] || drop_branch
-    rm -rf "$scratch"
+    [ -z "$origin" ] || drop_branch
+    [ -z "$scratch" ] || rm -rf "$scratch"
 }
 
 # The names of the untracked files, each ended by a NUL, and begun by ./ so that none is taken for an option.
@@ -49,9 +50,11 @@ pack() {
     COPYFILE_DISABLE=1 tar -C "$@" 2>"$scratch/tar" || printf '%s\n' $? >"$scratch/tar_failed"
 }
 
+# A tar that was cut off is not at fault: the other side stopped reading, and says why itself.
 check_packed() {
-    [ ! -e "$scratch/tar_failed" ] ||
-        die $FAILED "tar could not read all of $1: $(sed -n 1p "$scratch/tar"). Mend that, or have git ignore the file, and run ./sync.sh again."
+    [ -e "$scratch/tar_failed" ] || return 0
+    case $(cat "$scratch/tar") in '' | *'Broken pipe'* | *'Write error'*) return 0 ;; esac
+    die $FAILED "tar could not read all of $1: $(sed -n 1p "$scratch/tar"). Mend that, or have git ignore the file, and run ./sync.sh again."
 }
 
 # One session: fetch and check out there, then unpack the untracked files that follow on the same stream.

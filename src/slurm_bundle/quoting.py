@@ -72,11 +72,6 @@ def sh_home(path: str) -> Quoted:
     return quote_quietly(path)
 
 
-def sh_array_home(paths: Iterable[str]) -> Quoted:
-    """Quote an array of paths or mounts, each with a leading ~ as "$HOME"."""
-    return Quoted("(" + " ".join(sh_mount(path) for path in paths) + ")")
-
-
 def sh_list_home(paths: Iterable[str]) -> Quoted:
     """Quote a comma list of paths or mounts as one word, each with a leading ~ as "$HOME"."""
     return Quoted(",".join(sh_mount(path) for path in paths) or "''")
@@ -147,5 +142,5 @@ def verbatim(text: str) -> Quoted:
 
 FILTERS = {
     function.__name__: function
-    for function in (sh, sh_home, sh_array_home, sh_list_home, assign, assignment, comment, remark, sbatch, verbatim)
+    for function in (sh, sh_home, sh_list_home, assign, assignment, comment, remark, sbatch, verbatim)
 }

@@ -42,6 +42,16 @@ def test_when_the_cluster_cannot_fetch_the_branch_goes_from_origin(world: World)
     assert photograph(world.repo) == before
 
 
+@pytest.mark.req("R18", "R19")
+def test_with_much_to_send_it_is_still_the_cluster_that_says_what_went_wrong(world: World) -> None:
+    (world.repo / "large.bin").write_bytes(os.urandom(5_000_000))
+    world.bundle(repo_url=f"{world.cluster['GEN_ORIGIN_URL']}/no-such-place/engine.git")
+    ran = world.run("sync.sh")
+    assert ran.code == 5
+    assert "cannot clone" in ran.said
+    assert "tar could not read" not in ran.said
+
+
 @pytest.mark.req("R19", "B1")
 def test_killed_in_the_middle_it_has_touched_nothing_and_the_next_run_tidies_up(world: World) -> None:
     hook(world, "post-receive", "sleep 2")
