@@ -76,6 +76,7 @@ judge_completed() {
     fi
 }
 
+{% if build %}
 # judge_build: as judge, in the words of a build.
 judge_build() {
     judge build
@@ -85,6 +86,7 @@ judge_build() {
     esac
 }
 
+{% endif %}
 # keep_verdict KIND: note the verdict. One that may still change (the watch ended, not the job) is not the end of the run,
 # and neither is a build that is done.
 keep_verdict() {

@@ -72,15 +72,6 @@ judge_completed() {
     fi
 }
 
-# judge_build: as judge, in the words of a build.
-judge_build() {
-    judge build
-    case $end/$status in
-        timeout/*) ;;
-        */FAILED | */OUT_OF_MEMORY | */CANCELLED | */TIMEOUT | */HANG_DETECTED) status=BUILD_FAILED ;;
-    esac
-}
-
 # keep_verdict KIND: note the verdict. One that may still change (the watch ended, not the job) is not the end of the run,
 # and neither is a build that is done.
 keep_verdict() {
