@@ -16,9 +16,10 @@ from slurm_bundle.catalog import load_catalog
 from slurm_bundle.lint import lint_bundle
 from slurm_bundle.plan import Plan, resolve_plan
 from slurm_bundle.problems import GenError, Problem, ProblemsError
+from slurm_bundle.progress import show_progress
 from slurm_bundle.render import render_bundle
 from slurm_bundle.resolving import Missing
-from slurm_bundle.run import read_report, run_bundle
+from slurm_bundle.run import list_steps, read_report, run_bundle
 from slurm_bundle.spec import ReadSpec, read_spec, spec_schema
 from slurm_bundle.surroundings import look_around, missing_here, require_files
 
@@ -133,12 +134,17 @@ def lint(out: BundlePath, as_json: AsJson = False) -> None:
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def run(context: typer.Context, out: BundlePath, as_json: AsJson = False) -> None:
+def run(
+    context: typer.Context,
+    out: BundlePath,
+    as_json: Annotated[bool, typer.Option("--json", help="Print events on stdout, a JSON object a line.")] = False,
+) -> None:
     """Run a bundle on this machine; further options go to its run_all.sh. The exit code is that of run_all.sh."""
     require_bundle(out)
-    code = run_bundle(out, context.args)
+    with show_progress(list_steps(out), as_json=as_json) as show:
+        code = run_bundle(out, context.args, show)
     if as_json:
-        print_json({"exit_code": code, "report": read_report(out)})
+        print(json.dumps({"event": "report", "exit_code": code, "report": read_report(out)}, ensure_ascii=False))
     raise typer.Exit(code)
 
 

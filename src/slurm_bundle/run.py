@@ -1,13 +1,47 @@
-"""Turns a bundle into a run of it on this machine: its own scripts do the work, what they say is shown."""
+"""Turns a bundle into a run of it on this machine: its own scripts do the work; what happens is told as events."""
 
 import json
 import os
+import re
+import selectors
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, Literal
+
+Kind = Literal["start", "end", "say", "prompt", "state"]
+
+# How the scripts begin a line, and what jobs.sh says when a job is in another state.
+SAID = re.compile(r"([a-z_]+): ")
+STATE = re.compile(r"(build|job) (\d[\d_]*): ([A-Z_]{4,})(?: \((.*)\)|: (.*))?")
+QUIET_SECONDS = 0.3
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened in a run.
+
+    `start` and `end` (with its exit `code`) of a step; `say`: a line (`text`) that it said; `prompt`: it waits for
+    ENTER; `state`: a build or a job (`job` is its kind and id) is in another Slurm state (`text`, `detail`). `seconds`
+    count from the start of the run.
+    """
+
+    kind: Kind
+    seconds: float
+    step: str
+    text: str = ""
+    code: int | None = None
+    job: str = ""
+    detail: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The event as an object for programs; what it has nothing of is left out."""
+        rest = {"text": self.text, "code": self.code, "job": self.job, "detail": self.detail}
+        told = {name: value for name, value in rest.items() if value not in ("", None)}
+        return {"event": self.kind, "seconds": round(self.seconds, 1), "step": self.step, **told}
 
 
 def state_folder(folder: Path) -> Path:
@@ -15,25 +49,45 @@ def state_folder(folder: Path) -> Path:
     return Path(os.environ.get("GEN_STATE_DIR") or folder / ".run")
 
 
-def run_bundle(folder: Path, options: Sequence[str], *, out: TextIO = sys.stderr) -> int:
-    """Run run_all.sh and give its exit code; each line that it says is shown with the minutes and seconds so far.
+def list_steps(folder: Path) -> tuple[str, ...]:
+    """The steps of a bundle in the order that run_all.sh takes them, by its header."""
+    found = re.search(r"^# Steps: +([a-z_ ]+);", (folder / "run_all.sh").read_text(), re.MULTILINE)
+    return tuple(found[1].split()) if found else ()
+
+
+def run_bundle(folder: Path, options: Sequence[str], show: Callable[[Event], None]) -> int:
+    """Run run_all.sh, show each event, and give its exit code.
 
     An interrupt reaches the scripts by the terminal, and they end by themselves; here it is only waited for them.
     """
     began = time.monotonic()
-    with subprocess.Popen(
-        ["bash", str(folder / "run_all.sh"), *options], stderr=subprocess.PIPE, text=True, errors="replace"
-    ) as running:
+    steps = _StepRecord(state_folder(folder) / "events.jsonl")
+
+    def tell(kind: Kind, step: str, **rest: Any) -> None:
+        show(Event(kind, time.monotonic() - began, step, **rest))
+
+    def catch_up(speaker: str | None = None) -> None:
+        for kind, step, code in steps.read(speaker):
+            tell(kind, step, code=code)
+
+    with subprocess.Popen(["bash", str(folder / "run_all.sh"), *options], stderr=subprocess.PIPE) as running:
         assert running.stderr is not None
-        while True:
-            try:
-                for line in running.stderr:
-                    minutes, seconds = divmod(int(time.monotonic() - began), 60)
-                    print(f"{minutes:3d}:{seconds:02d}  {line.rstrip()}", file=out, flush=True)
-                code = running.wait()
-            except KeyboardInterrupt:
+        for line, whole in _read_lines(running.stderr):
+            if line is None:
+                catch_up()
                 continue
-            return code if code >= 0 else 128 - code
+            if not whole:
+                tell("prompt", "", text=line)
+                continue
+            found = SAID.match(line)
+            step, text = (found[1], line[found.end() :]) if found else ("", line)
+            catch_up(step)
+            tell("say", step, text=text)
+            if state := STATE.fullmatch(text):
+                tell("state", step, job=f"{state[1]} {state[2]}", text=state[3], detail=state[4] or state[5] or "")
+        code = _wait(running)
+    catch_up()
+    return code
 
 
 def read_report(folder: Path) -> dict[str, Any] | None:
@@ -43,3 +97,76 @@ def read_report(folder: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return report
+
+
+class _StepRecord:
+    """The starts and ends of steps, as the scripts write them to events.jsonl, from now on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen = path.stat().st_size if path.exists() else 0
+        self._inode = path.stat().st_ino if path.exists() else 0
+        self._waiting: list[tuple[Kind, str, int | None]] = []
+
+    def read(self, speaker: str | None) -> Iterator[tuple[Kind, str, int | None]]:
+        """What is new; up to where it fits, when `speaker` is about to say a line that it wrote some time ago.
+
+        A step speaks between its start and its end, run_all before the start of the next; of a line with no name on
+        it nothing is known.
+        """
+        self._waiting += self._read_new()
+        while self._waiting and speaker != "":
+            kind, step, _ = self._waiting[0]
+            if (kind, step) == ("end", speaker) or (kind == "start" and speaker == "run_all"):
+                return
+            yield self._waiting.pop(0)
+
+    def _read_new(self) -> Iterator[tuple[Kind, str, int | None]]:
+        try:
+            with self._path.open("rb") as file:
+                if os.fstat(file.fileno()).st_ino != self._inode:  # the record of an earlier run was put aside
+                    self._seen, self._inode = 0, os.fstat(file.fileno()).st_ino
+                file.seek(self._seen)
+                lines = file.read().splitlines(keepends=True)
+        except OSError:
+            return
+        for line in lines:
+            if line.endswith(b"\n"):
+                self._seen += len(line)
+                event = json.loads(line)
+                yield event["event"], event["step"], event.get("code")
+
+
+def _read_lines(pipe: IO[bytes]) -> Iterator[tuple[str | None, bool]]:
+    """Each line and True; the text of a prompt and False; None whenever nothing came for a while."""
+    rest = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while True:
+            try:
+                ready = selector.select(QUIET_SECONDS)
+                chunk = os.read(pipe.fileno(), 65536) if ready else None
+            except KeyboardInterrupt:
+                continue
+            if chunk is None:
+                if rest.endswith(b": ") and sys.stdin.isatty():
+                    yield rest.decode(errors="replace"), False
+                    rest = b""
+                yield None, True
+                continue
+            *lines, rest = (rest + chunk).split(b"\n")
+            if not chunk and rest:
+                lines.append(rest)
+            for line in lines:
+                yield line.decode(errors="replace").rstrip(), True
+            if not chunk:
+                return
+
+
+def _wait(running: "subprocess.Popen[bytes]") -> int:
+    while True:
+        try:
+            code = running.wait()
+        except KeyboardInterrupt:
+            continue
+        return code if code >= 0 else 128 - code

@@ -161,8 +161,19 @@ def test_gen_run_shows_what_the_scripts_say_and_gives_their_exit_code(world: Wor
     world.bundle(command="exit 3")
     ran = world.gen("run", "out", "--json")
     assert ran.code == 1
-    assert json.loads(ran.out)["report"]["status"] == "FAILED"
-    assert re.search(r"^ +0:\d\d  sync: .* is at [0-9a-f]{40}", ran.said, re.MULTILINE)
+    events = [json.loads(line) for line in ran.out.splitlines()]
+    assert [event["step"] for event in events if event["event"] == "end"] == [
+        "preflight",
+        "sync",
+        "submit",
+        "monitor",
+        "collect",
+    ]
+    assert events[-1]["exit_code"] == 1
+    assert events[-1]["report"]["status"] == "FAILED"
+    again = world.gen("run", "out", "--only", "monitor")
+    assert again.code == 1
+    assert re.search(r"^ +0:\d\d  monitor: FAILED: job \d+ failed with exit code 3", again.said, re.MULTILINE)
 
 
 @pytest.mark.req("R17")
