@@ -4,6 +4,7 @@ Every function takes the text and gives it back, or raises ValueError with the v
 """
 
 import re
+import unicodedata
 
 from slurm_bundle.image import check_image
 from slurm_bundle.mounts import parse_mount
@@ -17,14 +18,19 @@ SHELL_UNSAFE = re.compile(r"[\s\"'\\`$;#&|<>(){}*?!~^]")
 PIP_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9._,-]+\])?"
 PIP_VERSION = r"(?:===|==|>=|<=|~=|!=|<|>)[A-Za-z0-9.*+!_-]+"
 PIP_REQUIREMENT = re.compile(rf"{PIP_NAME}(?:{PIP_VERSION}(?:,{PIP_VERSION})*)?")
+# Emoji and some scripts join their letters by these, which cannot be seen themselves.
+JOINERS = "\u200c\u200d"
 LOG_FORMS = "%j %x %A %a %N %n %t %u %%"
 
 
 def check_line(text: str) -> str:
-    """Refuse control characters, newlines among them."""
-    bad = next((char for char in text if not char.isprintable() and char != "\u00a0"), None)
-    if bad is not None:
-        raise ValueError(f"{text!r} has the control character {bad!r}; write it on one line, without it")
+    """Refuse control characters, newlines among them, and what nobody who reviews the text could see."""
+    for char in text:
+        kind = unicodedata.category(char)
+        if kind in ("Cc", "Zl", "Zp"):
+            raise ValueError(f"{text!r} has the control character {char!r}; write it on one line, without it")
+        if kind == "Cf" and char not in JOINERS:
+            raise ValueError(f"{text!r} has the character {char!r}, which cannot be seen; take it out")
     return text
 
 
