@@ -5,6 +5,7 @@ Every function takes the text and gives it back, or raises ValueError with the v
 
 import re
 import unicodedata
+from pathlib import PurePosixPath
 
 from slurm_bundle.image import check_image
 from slurm_bundle.mounts import parse_mount
@@ -20,6 +21,11 @@ PIP_VERSION = r"(?:===|==|>=|<=|~=|!=|<|>)[A-Za-z0-9.*+!_-]+"
 PIP_REQUIREMENT = re.compile(rf"{PIP_NAME}(?:{PIP_VERSION}(?:,{PIP_VERSION})*)?")
 # Emoji and some scripts join their letters by these, which cannot be seen themselves.
 JOINERS = "\u200c\u200d"
+# What file systems and the kernel take (NAME_MAX, PATH_MAX), with room for the names that gen adds to a path.
+NAME_BYTES, PATH_BYTES = 255, 3800
+# Slurm takes 1024 (tried with 22.05); gen adds to an account and to a log name.
+HEADER_LENGTH = 1000
+VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|[{(].*)")
 LOG_FORMS = "%j %x %A %a %N %n %t %u %%"
 
 
@@ -46,6 +52,8 @@ def check_header(text: str) -> str:
         raise ValueError(f"{text!r} begins with '-', which reads as an option; begin with a letter or digit")
     if text != text.strip():
         raise ValueError(f"{text!r} has a space at an edge; write {text.strip()!r}")
+    if len(text) > HEADER_LENGTH:
+        raise ValueError(f"{text!r} has {len(text)} characters, and Slurm takes {HEADER_LENGTH}; write a shorter one")
     return text
 
 
@@ -108,9 +116,20 @@ def check_ssh_host(text: str) -> str:
     return text
 
 
+def check_path(text: str) -> str:
+    """Refuse what no file system has: names and paths that are too long for it."""
+    check_line(text)
+    longest = max(len(name.encode()) for name in text.split("/"))
+    if longest > NAME_BYTES:
+        raise ValueError(f"{text!r} has a name of {longest} bytes, and file systems take {NAME_BYTES}; shorten it")
+    if len(text.encode()) > PATH_BYTES:
+        raise ValueError(f"{text!r} has {len(text.encode())} bytes, too many for a path; keep to {PATH_BYTES}")
+    return text
+
+
 def check_cluster_path(text: str) -> str:
     """Take an absolute path, `~` or `~/...`, as the cluster is to see it."""
-    check_line(text)
+    check_path(text)
     if "$" in text:
         raise ValueError(f"{text!r} has a '$', and nothing expands variables in it; give the full path or ~/...")
     if not (text.startswith(("/", "~/")) or text == "~"):
@@ -122,14 +141,30 @@ def check_cluster_path(text: str) -> str:
 
 
 def check_local_path(text: str) -> str:
-    check_line(text)
+    """Take a path on this machine, relative to the spec's folder, absolute, or `~/...`."""
+    check_path(text)
     if text.startswith("-"):
-        raise ValueError(f"{text!r} begins with '-', which reads as an option; write './{text}'")
+        raise ValueError(f"{text!r} begins with '-', which reads as an option; write {'./' + text!r}")
+    if text.startswith("~") and not (text == "~" or text.startswith("~/")):
+        raise ValueError(f"{text!r} names another user's home; give the full path, or {'./' + text!r} for that name")
+    variable = VARIABLE.search(text)
+    if variable:
+        raise ValueError(f"{text!r} has {variable[0]!r}, and nothing expands variables in it; give the path itself")
+    return text
+
+
+def check_named_path(text: str) -> str:
+    """Take a local path whose last part is a name, after which gen names something on the cluster."""
+    check_local_path(text)
+    if PurePosixPath(text).name in ("", "..", "~"):
+        raise ValueError(f"{text!r} ends in no name of its own; give the path with the name at its end")
     return text
 
 
 def check_file_name(text: str) -> str:
-    check_local_path(text)
+    check_path(text)
+    if text.startswith("-"):
+        raise ValueError(f"{text!r} begins with '-', which reads as an option; begin with another character")
     if "/" in text or text in (".", ".."):
         raise ValueError(f"{text!r} is no file name; give the name alone, the path goes into script_path")
     return text
@@ -161,6 +196,8 @@ def check_repo_url(text: str) -> str:
         raise ValueError("a login stands in the address (not shown); take it out, git's credential helper gives it")
     if "::" in text:
         raise ValueError(f"{text!r} starts a program of git's (ext:: and the like); give an https or ssh address")
+    if text.startswith("~"):
+        raise ValueError(f"{text!r} begins with '~', which nothing expands in an address; give the full path")
     check_word(text.replace("~", ""))
     return text
 

@@ -24,3 +24,48 @@ def test_a_line_holds_no_control_character(char: str) -> None:
 def test_a_line_holds_nothing_that_a_reviewer_cannot_see(char: str) -> None:
     with pytest.raises(ValueError, match="which cannot be seen; take it out"):
         texts.check_line(f"a{char}b")
+
+
+def test_a_directive_is_as_long_as_slurm_takes_it() -> None:
+    assert texts.check_header("x" * 1000)
+    with pytest.raises(ValueError, match="has 1001 characters, and Slurm takes 1000; write a shorter one"):
+        texts.check_header("x" * 1001)
+
+
+@pytest.mark.parametrize("text", [*ODD, *WORLD, "a:b,c", " a ", "100% {of} (it)", "x" * 254])
+def test_a_path_holds_all_that_a_file_system_does(text: str) -> None:
+    assert texts.check_cluster_path(f"/{text}/b") == f"/{text}/b"
+    assert texts.check_local_path(f"./{text}/b") == f"./{text}/b"
+
+
+def test_a_path_is_as_long_as_a_file_system_takes_it() -> None:
+    for check in (texts.check_cluster_path, texts.check_local_path, texts.check_file_name):
+        with pytest.raises(ValueError, match="has a name of 256 bytes, and file systems take 255; shorten it"):
+            check(("" if check == texts.check_file_name else "/") + "é" * 128)
+    with pytest.raises(ValueError, match="has 4000 bytes, too many for a path"):
+        texts.check_cluster_path("/abc" * 1000)
+
+
+@pytest.mark.parametrize("text", ["$HOME/a", "a/${HOME}", "$(id)", "a$b"])
+def test_no_variable_stands_in_a_local_path_since_nothing_expands_it(text: str) -> None:
+    with pytest.raises(ValueError, match="and nothing expands variables in it; give the path itself"):
+        texts.check_local_path(text)
+    assert texts.check_local_path("5$/100$ a") == "5$/100$ a"
+
+
+@pytest.mark.parametrize("text", ["~nobody-at-all", "~root/x", "~x"])
+def test_another_users_home_is_no_local_path_and_no_crash(text: str) -> None:
+    with pytest.raises(ValueError, match=f"names another user's home; give the full path, or './{text}'"):
+        texts.check_local_path(text)
+
+
+@pytest.mark.parametrize("text", ["/", ".", "./", "..", "a/..", "~", "~/"])
+def test_a_path_that_gen_names_something_after_has_a_name(text: str) -> None:
+    with pytest.raises(ValueError, match="ends in no name of its own"):
+        texts.check_named_path(text)
+
+
+def test_a_tilde_in_front_of_an_address_is_refused_since_nothing_expands_it() -> None:
+    with pytest.raises(ValueError, match="begins with '~', which nothing expands"):
+        texts.check_repo_url("~/engine.git")
+    assert texts.check_repo_url("git@host.example.org:~me/engine.git")
