@@ -25,6 +25,20 @@ JOINERS = "\u200c\u200d"
 NAME_BYTES, PATH_BYTES = 255, 3800
 # Slurm takes 1024 (tried with 22.05); gen adds to an account and to a log name.
 HEADER_LENGTH = 1000
+# Variables whose value bash makes itself or refuses (tried with 3.2 and 5.2), and those that job.slurm and task.sh use.
+BASH_NAMES = frozenset({
+    "BASH", "BASHOPTS", "BASHPID", "BASH_ALIASES", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0", "BASH_CMDS",
+    "BASH_COMMAND", "BASH_COMPAT", "BASH_EXECUTION_STRING", "BASH_LINENO", "BASH_SOURCE", "BASH_SUBSHELL",
+    "BASH_VERSINFO", "BASH_VERSION", "BASH_XTRACEFD", "COMP_WORDBREAKS", "DIRSTACK", "EPOCHREALTIME",
+    "EPOCHSECONDS", "EUID", "FUNCNAME", "GROUPS", "HISTCMD", "IFS", "LINENO", "OLDPWD", "OPTERR", "OPTIND",
+    "PIPESTATUS", "PPID", "PS1", "PS4", "PWD", "RANDOM", "SECONDS", "SHELLOPTS", "SHLVL", "SRANDOM", "UID", "_",
+})  # fmt: skip
+JOB_NAMES = frozenset({
+    "SCRIPTS_DIR", "REPO_DIR", "WORK_DIR", "TASKS", "TASKS_PER_NODE", "GPUS_PER_NODE", "CPUS_PER_TASK",
+    "PROCESSES_PER_NODE", "MPI", "NETWORK", "GPU_CLOCKS", "CONTAINER_IMAGE", "CONTAINER_MOUNTS", "CONTAINER_ENV",
+    "MARKS", "COMMAND", "exit_file", "proof", "rank", "count", "options", "code",
+})  # fmt: skip
+SLURM_PREFIXES = ("SLURM_", "SBATCH_", "PYXIS_")
 VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|[{(].*)")
 LOG_FORMS = "%j %x %A %a %N %n %t %u %%"
 
@@ -219,8 +233,12 @@ def check_plugin(text: str) -> str:
 def check_environment_name(text: str) -> str:
     if not NAME.fullmatch(text):
         raise ValueError(f"{text!r} is no name of a variable; give letters, digits and '_', not beginning with a digit")
-    if text.startswith("SLURM_"):
+    if text.startswith(SLURM_PREFIXES):
         raise ValueError(f"{text!r} is Slurm's own; leave it out, Slurm sets it in the job")
+    if text in BASH_NAMES:
+        raise ValueError(f"{text!r} is bash's own, which sets it itself; choose another name")
+    if text in JOB_NAMES:
+        raise ValueError(f"{text!r} is a variable of the job script; choose another name")
     if text == "PATH":
         raise ValueError("'PATH' set here would hide the cluster's programs; extend it inside the command")
     return text

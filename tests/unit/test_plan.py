@@ -338,3 +338,19 @@ def test_limits_have_the_defaults_of_the_procedure() -> None:
     }
     assert {name: made[name] for name in expected} == expected
     assert {origin(made, name) for name in expected} == {"default"}
+
+
+@pytest.mark.parametrize("recipe", ["distributed", "launcher"])
+def test_the_address_of_the_first_node_is_the_recipes_to_set(recipe: str) -> None:
+    (problem,) = problems(recipe=recipe, node_count=2, env={"MASTER_PORT": "29500"})
+    assert str(problem).startswith("job_spec.json: env: 'MASTER_PORT' is set by the recipe")
+    assert dict(plan(env={"MASTER_PORT": "29500"})["environment"]) == {"MASTER_PORT": "29500"}
+
+
+@pytest.mark.parametrize("name", ["JOB_NAME", "BUNDLE_ID", "kind", "work"])
+def test_a_variable_that_the_submitting_script_may_have_itself_is_not_sent_through_it(name: str) -> None:
+    assert "may be a variable of the script that submits" in problems(pass_env=[name])[0].message
+    batch: dict[str, Any] = {"command": ..., "script_path": "job.slurm"}
+    assert problems(custom_env={name: "x"}, **batch)[0].place == "job_spec.json: custom_env"
+    assert dict(plan(env={name: "x"})["environment"]) == {name: "x"}
+    assert plan(env={"http_proxy": "x"}, **batch)["environment"] == (("http_proxy", "x"),)

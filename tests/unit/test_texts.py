@@ -1,8 +1,13 @@
 """What each kind of text takes and refuses: everything that its place can hold, and nothing else."""
 
+import re
+import subprocess
+
 import pytest
 
 from slurm_bundle import texts
+from slurm_bundle.render import render_bundle
+from tests.unit.test_plan import plan
 
 ODD = ("it's", 'say "hi"', "a`b`", "a\\b", "a;b&c|d", "<a>", "{{ a }}", "{# a #}", "100%", "#a", "a*?[b]", "!a", "a  b")
 WORLD = ("é", "日本　語", "a\u00a0b", "🙂", "👩\u200d👩\u200d👧", "\U0001fae8", "a\u200cb", "\ue000", "\ufe0f")
@@ -69,3 +74,53 @@ def test_a_tilde_in_front_of_an_address_is_refused_since_nothing_expands_it() ->
     with pytest.raises(ValueError, match="begins with '~', which nothing expands"):
         texts.check_repo_url("~/engine.git")
     assert texts.check_repo_url("git@host.example.org:~me/engine.git")
+
+
+@pytest.mark.parametrize(
+    "name", ["UID", "RANDOM", "IFS", "BASH_COMPAT", "_", "TASKS", "WORK_DIR", "code", "SBATCH_QOS"]
+)
+def test_a_variable_that_would_not_arrive_is_refused_by_name(name: str) -> None:
+    with pytest.raises(ValueError, match=f"^'{name}' is .* own|^'{name}' is a variable of the job script"):
+        texts.check_environment_name(name)
+
+
+@pytest.mark.parametrize("name", ["HOME", "LC_ALL", "BASH_ENV", "http_proxy", "TMPDIR", "OMP_NUM_THREADS", "RANK"])
+def test_any_other_variable_may_be_set(name: str) -> None:
+    assert texts.check_environment_name(name) == name
+
+
+def test_every_variable_that_bash_keeps_to_itself_is_known() -> None:
+    """Set each variable that bash has from the start, and look whether a program of a program is told that value."""
+    known = subprocess.run(["bash", "-c", "compgen -v"], capture_output=True, text=True, check=True).stdout.split()
+    for name in {*known, *texts.BASH_NAMES, "HOSTNAME", "OPTARG", "REPLY", "LANG", "TMOUT"} - {"PATH"}:
+        told = subprocess.run(
+            ["bash", "-c", f"set -euo pipefail; export {name}='a b'; /bin/sh -c 'bash -c \"env -0\"'"],
+            env={"PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            check=False,
+        )
+        arrived = f"{name}=a b".encode() in told.stdout.split(b"\0") and not told.stderr
+        assert arrived == (name not in texts.BASH_NAMES), name
+
+
+@pytest.mark.parametrize("recipe", ["single", "mpi", "distributed", "launcher"])
+def test_every_variable_of_the_job_script_is_known(recipe: str) -> None:
+    """What job.slurm and task.sh assign is a name that env may not have, or one that they take from there."""
+    files = {file.path: file.text for file in render_bundle(plan(
+        recipe=recipe, node_count=1 if recipe == "single" else 2, gpus_per_node=2, cpus_per_task=3, network="x",
+        gpu_clocks="1,2", container_image="ubuntu:24.04", env={}, pass_env=["A"],
+    ))}  # fmt: skip
+    assigned: set[str] = set()
+    for path in ("recipes/job.slurm", "task.sh"):
+        code = re.sub(r"^ *#.*$|--[a-z-]+=", "", files[path], flags=re.MULTILINE)
+        assigned |= set(re.findall(r"\b([A-Za-z_]\w*)=", code))
+        assigned |= set(" ".join(re.findall(r"\blocal ((?:\w+ ?)+)$", code, re.MULTILINE)).split())
+    assert assigned - texts.JOB_NAMES <= {
+        "MASTER_ADDR",
+        "MASTER_PORT",
+        "RANK",
+        "LOCAL_RANK",
+        "WORLD_SIZE",
+        "PYTHONUNBUFFERED",
+    }
+    assert {"TASKS", "options", "code", "MARKS"} <= assigned
