@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from slurm_bundle.fields import Spec
+from slurm_bundle.mounts import parse_mount
 from slurm_bundle.resolving import Resolution
 from slurm_bundle.walltime import format_walltime, parse_duration, parse_walltime
 
@@ -255,6 +256,7 @@ def resolve_paths(r: Resolution, surroundings: Surroundings) -> None:
         "remote_work_dir",
         (lambda: f"{r['remote_repo_path']}/work_dirs/{name}", f"derived: remote_repo_path/work_dirs/{said}"),
     )
+    check_mountable(r, repo_name)
     r.take("refresh_paths", (lambda: ("cpp/",), "default"))
     r.take("extra_files")
     r.take("environment")
@@ -266,6 +268,41 @@ def resolve_paths(r: Resolution, surroundings: Surroundings) -> None:
         f"{ref_safe(user)}_{ref_safe(model)}",
         "derived: slurm_user, model_name; the time is added at the run",
     )
+
+
+def check_mountable(r: Resolution, repo_name: str) -> None:
+    """Refuse a folder that pyxis cannot mount, by the field that names it: the container has to see it.
+
+    From the parts to the whole, so that a derived path is told by what it is derived from.
+    """
+    build = r.read.spec.build_project is not False
+    if r["container_runtime"] != "pyxis" or (r["recipe"] == "batch" and not build):
+        return
+    derived = r.origin("remote_repo_path").startswith("derived: ")
+    root = "default_user_root_dir" if r["default_user_root_dir"] else "remote_cwd"
+    parts = [(root, r[root])] if derived or build else []
+    parts += [("repo_url", f"/{repo_name}")] if derived else []
+    parts.append(("remote_repo_path", r["remote_repo_path"]))
+    if r["work_dir"] and r.origin("remote_work_dir").startswith("derived: "):
+        parts.append(("work_dir", f"/{PurePosixPath(r['work_dir']).name}"))
+    parts.append(("remote_work_dir", r["remote_work_dir"]))
+    for name, path in parts:
+        reason = find_unmountable(path or "/")
+        if reason:
+            origin = r.origin(name)
+            field = origin.removeprefix("spec: ") if re.fullmatch(r"spec: [a-z_.]+", origin) else name
+            r.wrong(field, f"{r[name]!r}: the container has to see the folder, and {reason}")
+            return
+
+
+def find_unmountable(path: str) -> str | None:
+    if ":" in path:
+        return f"{path!r} has a colon, which separates the parts of a mount; take a folder without one"
+    try:
+        parse_mount(path)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def ref_safe(text: str) -> str:

@@ -354,3 +354,25 @@ def test_a_variable_that_the_submitting_script_may_have_itself_is_not_sent_throu
     assert problems(custom_env={name: "x"}, **batch)[0].place == "job_spec.json: custom_env"
     assert dict(plan(env={name: "x"})["environment"]) == {name: "x"}
     assert plan(env={"http_proxy": "x"}, **batch)["environment"] == (("http_proxy", "x"),)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("remote_work_dir", "/a,b", "has a comma"),
+        ("work_dir", "w:x", "has a colon"),
+        ("remote_repo_path", '/it"s', "has the character '\"'"),
+        ("remote_cwd", "/a:/b", "has a colon"),
+        ("default_user_root_dir", "~/a`b", "has the character '`'"),
+        ("repo_url", "https://git.example.org/a/b,c.git", "has a comma"),
+    ],
+)
+def test_a_folder_that_pyxis_cannot_mount_is_refused_by_the_field_that_names_it(
+    field: str, value: str, said: str
+) -> None:
+    (problem,) = problems(**{field: value}, container_image="ubuntu:24.04", build_project=field == "remote_cwd")
+    assert problem.place == f"job_spec.json: {field}"
+    assert problem.message.startswith(f"{value!r}: the container has to see the folder, and ")
+    assert said in problem.message
+    without: dict[str, Any] = {field: value}
+    assert plan(**without)[field] == value
