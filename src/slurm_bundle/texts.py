@@ -19,6 +19,8 @@ SHELL_UNSAFE = re.compile(r"[\s\"'\\`$;#&|<>(){}*?!~^]")
 PIP_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9._,-]+\])?"
 PIP_VERSION = r"(?:===|==|>=|<=|~=|!=|<|>)[A-Za-z0-9.*+!_-]+"
 PIP_REQUIREMENT = re.compile(rf"{PIP_NAME}(?:{PIP_VERSION}(?:,{PIP_VERSION})*)?")
+# Accounting cuts at 255 bytes, and so do file names; a log name needs some for the job id and its ending.
+JOB_NAME_LENGTH = 200
 # Emoji and some scripts join their letters by these, which cannot be seen themselves.
 JOINERS = "\u200c\u200d"
 # What file systems and the kernel take (NAME_MAX, PATH_MAX), with room for the names that gen adds to a path.
@@ -79,6 +81,11 @@ def check_job_name(text: str) -> str:
     return text
 
 
+def make_job_name(text: str) -> str:
+    """Make a job name of a text that was not written as one: what a name cannot hold becomes `_`, the rest is cut."""
+    return re.sub(rf"[^{HEADER_CHARACTERS}]|/", "_", text)[:JOB_NAME_LENGTH].strip()
+
+
 def check_log_pattern(text: str) -> str:
     check_header(text)
     if "/" in text:
@@ -104,14 +111,14 @@ def check_clocks(text: str) -> str:
     return text
 
 
-def check_word(text: str) -> str:
+def check_word(text: str, *, allowed: str = "") -> str:
     """Refuse what is no single plain word: a host or user name that ssh or a shell could take for more."""
     check_line(text)
     if text.startswith("-"):
         raise ValueError(f"{text!r} begins with '-', which ssh reads as an option; give the name alone")
-    unsafe = SHELL_UNSAFE.search(text)
+    unsafe = next((char for char in SHELL_UNSAFE.findall(text) if char not in allowed), None)
     if unsafe:
-        raise ValueError(f"{text!r} has the character {unsafe[0]!r}; give one word without it")
+        raise ValueError(f"{text!r} has the character {unsafe!r}; give one word without it")
     return text
 
 
@@ -212,8 +219,7 @@ def check_repo_url(text: str) -> str:
         raise ValueError(f"{text!r} starts a program of git's (ext:: and the like); give an https or ssh address")
     if text.startswith("~"):
         raise ValueError(f"{text!r} begins with '~', which nothing expands in an address; give the full path")
-    check_word(text.replace("~", ""))
-    return text
+    return check_word(text, allowed="~")
 
 
 def check_package(text: str) -> str:
@@ -269,5 +275,5 @@ def check_container_image(text: str) -> str:
 
 
 def check_mount(text: str) -> str:
-    parse_mount(text)
+    parse_mount(check_line(text))
     return text

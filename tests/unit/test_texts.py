@@ -74,6 +74,15 @@ def test_a_tilde_in_front_of_an_address_is_refused_since_nothing_expands_it() ->
     with pytest.raises(ValueError, match="begins with '~', which nothing expands"):
         texts.check_repo_url("~/engine.git")
     assert texts.check_repo_url("git@host.example.org:~me/engine.git")
+    with pytest.raises(ValueError, match="'a:~b c' has the character ' '"):
+        texts.check_repo_url("a:~b c")
+
+
+@pytest.mark.parametrize("text", ["日本　語", "a\u00a0b", "👩\u200d👧", "\U0001fae8"])
+def test_a_mount_holds_every_letter_of_the_world(text: str) -> None:
+    assert texts.check_mount(f"/{text}:/{text}:ro") == f"/{text}:/{text}:ro"
+    with pytest.raises(ValueError, match="which cannot be seen"):
+        texts.check_mount(f"/{text}\u202e:/x")
 
 
 @pytest.mark.parametrize(
