@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from slurm_bundle.fields import Spec
-from slurm_bundle.mounts import parse_mount
+from slurm_bundle.folders import check_mountable, name_of_repository
 from slurm_bundle.resolving import Resolution
+from slurm_bundle.texts import make_job_name
 from slurm_bundle.walltime import format_walltime, parse_duration, parse_walltime
 
 # The -a value of build_wheel.py for each GPU, as the procedure has it.
@@ -236,8 +237,11 @@ def resolve_paths(r: Resolution, surroundings: Surroundings) -> None:
     r.take("model_name")
     detail = r["model_name"] or spec.workflow_type or r["recipe"]
     named_after = "model_name" if r["model_name"] else "workflow_type" if spec.workflow_type else "recipe"
-    r.take("job_name", (lambda: f"{r['account']}.{detail}", f"derived: account.{named_after}"))
-    repo_name = re.sub(r"\.git$", "", PurePosixPath((r["repo_url"] or "").rstrip("/").replace(":", "/")).name)
+    formula = f"{r['account']}.{detail}"
+    name = make_job_name(formula)
+    changed = "" if name == formula else ", with _ for what a job name cannot hold"
+    r.take("job_name", (lambda: name, f"derived: account.{named_after}{changed}"))
+    repo_name = name_of_repository(r["repo_url"] or "")
     r.take(
         "remote_repo_path",
         (
@@ -256,7 +260,7 @@ def resolve_paths(r: Resolution, surroundings: Surroundings) -> None:
         "remote_work_dir",
         (lambda: f"{r['remote_repo_path']}/work_dirs/{name}", f"derived: remote_repo_path/work_dirs/{said}"),
     )
-    check_mountable(r, repo_name)
+    check_mountable(r)
     r.take("refresh_paths", (lambda: ("cpp/",), "default"))
     r.take("extra_files")
     r.take("environment")
@@ -270,44 +274,9 @@ def resolve_paths(r: Resolution, surroundings: Surroundings) -> None:
     )
 
 
-def check_mountable(r: Resolution, repo_name: str) -> None:
-    """Refuse a folder that pyxis cannot mount, by the field that names it: the container has to see it.
-
-    From the parts to the whole, so that a derived path is told by what it is derived from.
-    """
-    build = r.read.spec.build_project is not False
-    if r["container_runtime"] != "pyxis" or (r["recipe"] == "batch" and not build):
-        return
-    derived = r.origin("remote_repo_path").startswith("derived: ")
-    root = "default_user_root_dir" if r["default_user_root_dir"] else "remote_cwd"
-    parts = [(root, r[root])] if derived or build else []
-    parts += [("repo_url", f"/{repo_name}")] if derived else []
-    parts.append(("remote_repo_path", r["remote_repo_path"]))
-    if r["work_dir"] and r.origin("remote_work_dir").startswith("derived: "):
-        parts.append(("work_dir", f"/{PurePosixPath(r['work_dir']).name}"))
-    parts.append(("remote_work_dir", r["remote_work_dir"]))
-    for name, path in parts:
-        reason = find_unmountable(path or "/")
-        if reason:
-            origin = r.origin(name)
-            field = origin.removeprefix("spec: ") if re.fullmatch(r"spec: [a-z_.]+", origin) else name
-            r.wrong(field, f"{r[name]!r}: the container has to see the folder, and {reason}")
-            return
-
-
-def find_unmountable(path: str) -> str | None:
-    if ":" in path:
-        return f"{path!r} has a colon, which separates the parts of a mount; take a folder without one"
-    try:
-        parse_mount(path)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
 def ref_safe(text: str) -> str:
-    """Make text safe for a git ref, as the procedure does: letters, digits, _ and - only."""
-    return re.sub("[^A-Za-z0-9_-]", "_", text)
+    """Make text safe for a git ref, as the procedure does: letters, digits, _ and - only, and not too long."""
+    return re.sub("[^A-Za-z0-9_-]", "_", text)[:100]
 
 
 def resolve_build(r: Resolution) -> None:

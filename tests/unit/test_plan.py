@@ -12,6 +12,7 @@ from slurm_bundle.problems import SpecError
 from slurm_bundle.resolving import Missing
 from slurm_bundle.rules import Surroundings
 from slurm_bundle.spec import check_values, read_spec
+from slurm_bundle.texts import check_job_name
 
 BASE: dict[str, Any] = {
     "ssh_host": "bigiron",
@@ -376,3 +377,10 @@ def test_a_folder_that_pyxis_cannot_mount_is_refused_by_the_field_that_names_it(
     assert said in problem.message
     without: dict[str, Any] = {field: value}
     assert plan(**without)[field] == value
+
+
+@pytest.mark.parametrize("model", ["a'b", "$(id)", "a\\b", "team/model", "é", "x" * 4096])
+def test_any_name_of_a_model_gives_a_job_and_a_branch_that_there_can_be(model: str) -> None:
+    made = plan(model_name=model)
+    assert check_job_name(made["job_name"]).startswith("acct.")
+    assert len(made["temp_branch"]) < 250
