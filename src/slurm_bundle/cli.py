@@ -15,7 +15,7 @@ from slurm_bundle.bundle import Change, require_bundle, write_bundle
 from slurm_bundle.catalog import load_catalog
 from slurm_bundle.lint import lint_bundle
 from slurm_bundle.plan import Plan, resolve_plan
-from slurm_bundle.problems import GenError, Problem, ProblemsError
+from slurm_bundle.problems import GenError, Problem, ProblemsError, show_text
 from slurm_bundle.progress import show_progress
 from slurm_bundle.render import render_bundle
 from slurm_bundle.resolving import Missing
@@ -202,7 +202,8 @@ def show_plan(plan: Plan, read: ReadSpec, *, as_json: bool) -> None:
     width = max(len(value.name) for value in resolved)
     for value in resolved:
         shown = value.value if isinstance(value.value, str) else json.dumps(value.value, ensure_ascii=False)
-        print(f"{value.name:{width}}  {shown}".replace("\n", "\\n"))
+        line = show_text(shown.replace("\n", "\\n"))
+        print(f"{value.name:{width}}  {line}")
         print(textwrap.indent(textwrap.fill(value.origin, 76 - width), " " * (width + 4)))
     show_remarks(remarks)
     print(f"{plan.spec_name}: valid")

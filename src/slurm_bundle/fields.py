@@ -28,6 +28,7 @@ from slurm_bundle.kinds import (
     Memory,
     Mounts,
     MpiPlugin,
+    NamedPath,
     Names,
     Packages,
     Patterns,
@@ -293,15 +294,15 @@ class Spec(SpecObject):
     """The command of an evaluation; at most one command may be given."""
     custom_cmd: Text = None
     """Any other command; at most one command may be given."""
-    custom_script: Text = None
-    """A script as the command; at most one command may be given."""
+    custom_script: NamedPath = None
+    """A local script that is sent along and run by bash; at most one command may be given."""
     env: Environment = None
     """Variables of the job, by name. No secrets: pass_env is for them."""
     custom_env: Environment = None
     """The same as env."""
     pass_env: Names = None
     """Names of variables whose values go from your environment, when you run it, to the job's; such as HF_TOKEN."""
-    script_path: LocalPath = None
+    script_path: NamedPath = None
     """The user's own batch script on this machine (recipe batch)."""
     script_name: FileName = None
     """File name of the batch script on the cluster."""
@@ -341,9 +342,9 @@ class Spec(SpecObject):
     """Informational only: what is in repo_root is taken."""
     remote_repo_path: ClusterPath = None
     """Clone on the cluster; otherwise <default_user_root_dir>/<name of the repository>."""
-    work_dir: LocalPath = None
+    work_dir: NamedPath = None
     """Local work directory."""
-    local_work_dir: LocalPath = None
+    local_work_dir: NamedPath = None
     """The same as work_dir."""
     remote_work_dir: ClusterPath = None
     """Work directory on the cluster; otherwise <remote_repo_path>/work_dirs/<name of work_dir>."""

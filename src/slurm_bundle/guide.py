@@ -1,9 +1,11 @@
 """Turns a plan into the README.md of its bundle: what happens, in order, on which side; how to run, resume and undo."""
 
+import re
 from collections.abc import Iterable
 from typing import Any, Protocol
 
 from slurm_bundle.plan import Plan
+from slurm_bundle.problems import show_text
 
 
 class Named(Protocol):
@@ -26,21 +28,34 @@ def describe_job(plan: Plan) -> str:
     nodes = plan["node_count"]
     where = f"{nodes} node{'s' if nodes != 1 else ''}{gpus}"
     image = (
-        f", in the container {plan['container_image']}"
+        f", in the container {code(plan['container_image'])}"
         if "container" in plan.features and "batch" not in plan.features
         else ""
     )
-    pays = f"in the partition {plan['partition']} at the cost of {plan['account']}"
+    pays = f"in the partition {show(plan['partition'])} at the cost of {show(plan['account'])}"
     return f"{where}, for at most {plan['time_limit']}, {pays}{image}"
 
 
-def show(value: Any) -> str:
-    """A value on one line, as a cell of a table."""
+def one_line(value: Any) -> str:
+    """A value as text on one line, with what cannot be seen as an escape."""
     if isinstance(value, tuple):
         text = ", ".join("=".join(part) if isinstance(part, tuple) else str(part) for part in value)
     else:
         text = str(value).lower() if isinstance(value, bool) else str(value)
-    return text.replace("\n", "\\n").replace("|", "\\|").replace("`", "'")
+    return show_text(text.replace("\n", "\\n").replace("\t", "\\t"))
+
+
+def show(value: Any) -> str:
+    """A value in running text, which Markdown takes for nothing else."""
+    return re.sub(r"\\(?=[!-/:-@\[-`{-~])|[|<`*\[]", r"\\\g<0>", one_line(value))
+
+
+def code(value: Any) -> str:
+    """A value as code, in the backticks that it takes; in a cell of a table a bar ends the cell even there."""
+    text = one_line(value).replace("|", "\\|")
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    space = " " if "`" in text[:1] + text[-1:] else ""
+    return f"{fence}{space}{text}{space}{fence}" if text else ""
 
 
 def list_steps(plan: Plan) -> list[str]:
@@ -53,9 +68,9 @@ def write_readme(plan: Plan, files: Iterable[Named]) -> str:
     texts = {file.path: file.text for file in files}
     command = "your batch script" if "batch" in plan.features else "`command.sh`"
     lines = [
-        f"# {plan['job_name']}: a job for {plan['ssh_host']}",
+        f"# {show(plan['job_name'])}: a job for {show(plan['ssh_host'])}",
         "",
-        f"This folder takes the code in `{plan['repo_root']}`, as it stands there, to `{plan['ssh_host']}`"
+        f"This folder takes the code in {code(plan['repo_root'])}, as it stands there, to {code(plan['ssh_host'])}"
         + (", builds it on a node" if "build" in plan.features else "")
         + f", runs {command} as a Slurm job, watches it, and reports how it went.",
         "It is plain bash: it needs bash, git, ssh and tar, and no gen and no Python.",
@@ -100,7 +115,7 @@ def write_readme(plan: Plan, files: Iterable[Named]) -> str:
         "| --- | --- | --- |",
     ]
     lines += [
-        f"| {value.name} | {show(value.value)} | {value.origin} |"
+        f"| {value.name} | {code(value.value)} | {show(value.origin)} |"
         for value in plan.values
         if value.value not in (None, ())
     ]
@@ -110,7 +125,7 @@ def write_readme(plan: Plan, files: Iterable[Named]) -> str:
 def review_list(plan: Plan) -> list[str]:
     lines = ["- `config.sh`: every value that the steps use. The scripts themselves hold none."]
     if "batch" in plan.features:
-        lines.append(f"- `recipes/{plan['script_name']}`: your own batch script, as it is.")
+        lines.append(f"- {code('recipes/' + plan['script_name'])}: your own batch script, as it is.")
     else:
         lines += [
             "- `recipes/job.slurm`: what Slurm is asked for, and the values of the job.",
@@ -131,7 +146,7 @@ def on_other_sides(step: str, plan: Plan, texts: dict[str, str]) -> list[str]:
     if name == "submit":
         script = f"recipes/{plan['script_name']}" if "batch" in plan.features else "recipes/job.slurm"
         lines.append(
-            f"On the node{'s' if plan['node_count'] > 1 else ''}, `{script}`"
+            f"On the node{'s' if plan['node_count'] > 1 else ''}, {code(script)}"
             + (": your own." if "batch" in plan.features else f": {purpose(texts[script])}")
         )
     return lines

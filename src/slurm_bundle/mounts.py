@@ -6,6 +6,7 @@ taken without a word and mounts read-write.
 
 import posixpath
 import re
+import unicodedata
 from dataclasses import dataclass
 
 # Sources that are no place on the host.
@@ -79,7 +80,7 @@ def mount_remarks(mount: Mount) -> tuple[str, ...]:
 
 
 def check_characters(text: str) -> None:
-    if not text.isprintable():
+    if any(unicodedata.category(char) in ("Cc", "Zl", "Zp") for char in text):
         raise ValueError(f"{text!r} has a control character; take it out")
     if "," in text:
         if re.search(r":[^:,]*:[^:/]*,", text):

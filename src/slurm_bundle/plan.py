@@ -17,7 +17,7 @@ from slurm_bundle.mounts import Mount, covers, parse_mount
 from slurm_bundle.problems import ProblemsError, SpecError
 from slurm_bundle.resolving import Resolution, Value
 from slurm_bundle.rules import Surroundings, resolve_fields
-from slurm_bundle.settings import Setting, list_settings
+from slurm_bundle.settings import Setting, check_names, list_settings
 from slurm_bundle.spec import ReadSpec
 from slurm_bundle.submission import build_options, job_options, log_names
 
@@ -55,7 +55,11 @@ def resolve_plan(read: ReadSpec, catalog: Catalog, surroundings: Surroundings) -
     resolve_fields(resolution, surroundings)
     if resolution.problems:
         raise SpecError(resolution.problems)
-    return make_plan(resolution, surroundings)
+    plan = make_plan(resolution, surroundings)
+    check_names(resolution, plan.settings)
+    if resolution.problems:
+        raise SpecError(resolution.problems)
+    return plan
 
 
 def make_plan(r: Resolution, surroundings: Surroundings) -> Plan:

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from slurm_bundle.fields import Spec
+from slurm_bundle.folders import check_mountable, name_of_repository
 from slurm_bundle.resolving import Resolution
+from slurm_bundle.texts import make_job_name
 from slurm_bundle.walltime import format_walltime, parse_duration, parse_walltime
 
 # The -a value of build_wheel.py for each GPU, as the procedure has it.
@@ -235,8 +237,11 @@ def resolve_paths(r: Resolution, surroundings: Surroundings) -> None:
     r.take("model_name")
     detail = r["model_name"] or spec.workflow_type or r["recipe"]
     named_after = "model_name" if r["model_name"] else "workflow_type" if spec.workflow_type else "recipe"
-    r.take("job_name", (lambda: f"{r['account']}.{detail}", f"derived: account.{named_after}"))
-    repo_name = re.sub(r"\.git$", "", PurePosixPath((r["repo_url"] or "").rstrip("/").replace(":", "/")).name)
+    formula = f"{r['account']}.{detail}"
+    name = make_job_name(formula)
+    changed = "" if name == formula else ", with _ for what a job name cannot hold"
+    r.take("job_name", (lambda: name, f"derived: account.{named_after}{changed}"))
+    repo_name = name_of_repository(r["repo_url"] or "")
     r.take(
         "remote_repo_path",
         (
@@ -255,6 +260,7 @@ def resolve_paths(r: Resolution, surroundings: Surroundings) -> None:
         "remote_work_dir",
         (lambda: f"{r['remote_repo_path']}/work_dirs/{name}", f"derived: remote_repo_path/work_dirs/{said}"),
     )
+    check_mountable(r)
     r.take("refresh_paths", (lambda: ("cpp/",), "default"))
     r.take("extra_files")
     r.take("environment")
@@ -269,8 +275,8 @@ def resolve_paths(r: Resolution, surroundings: Surroundings) -> None:
 
 
 def ref_safe(text: str) -> str:
-    """Make text safe for a git ref, as the procedure does: letters, digits, _ and - only."""
-    return re.sub("[^A-Za-z0-9_-]", "_", text)
+    """Make text safe for a git ref, as the procedure does: letters, digits, _ and - only, and not too long."""
+    return re.sub("[^A-Za-z0-9_-]", "_", text)[:100]
 
 
 def resolve_build(r: Resolution) -> None:

@@ -141,3 +141,18 @@ def ssh_origin(r: Resolution) -> str:
     return (
         "spec: ssh_options, then gen's own" if r["ssh_options"] else "gen's own; the rest is in your ssh configuration"
     )
+
+
+def check_names(r: Resolution, settings: tuple[Setting, ...]) -> None:
+    """Refuse a variable of the job where something on its way would put another value in its place."""
+    environment = [name for name, _ in r["environment"] or ()]
+    passed = list(r["pass_env"] or ())
+    # Those of a batch script go through the shell on the login node that submits it, as those of pass_env always do.
+    submitting = {*passed, *(environment if r["recipe"] == "batch" else ())}
+    taken = {setting.name for setting in settings}
+    for name in (*environment, *passed):
+        field = "pass_env" if name in passed else r.origin("environment").removeprefix("spec: ")
+        if name in ("MASTER_ADDR", "MASTER_PORT") and r["recipe"] in ("distributed", "launcher"):
+            r.wrong(field, f"{name!r} is set by the recipe {r['recipe']}; leave it out")
+        elif name in submitting and (name in taken or (name.islower() and not name.endswith("_proxy"))):
+            r.wrong(field, f"{name!r} may be a variable of the script that submits the job; choose another name")

@@ -250,12 +250,21 @@ def wrong_anywhere(place: str, value: object) -> str | None:
         return "NaN, Infinity and numbers beyond all measure are not allowed; write a number or null"
     if not isinstance(value, str):
         return None
-    if "\0" in value:
-        return "has a NUL character (\\u0000), which no shell can carry; take it out"
-    if any("\ud800" <= char <= "\udfff" for char in value):
-        return "has half of a surrogate pair (\\ud800 to \\udfff), which is no character; write the character itself"
     # The variables have a stricter check of their own.
-    return None if re.match(r"(custom_)?env\b", place) else find_secret(value)
+    secret = None if of_variables(place) else find_secret(value)
+    if secret:
+        return secret
+    shown = "the value" if of_variables(place) else show_value(value)
+    if "\0" in value:
+        return f"{shown} has a NUL character (\\u0000), which no shell can carry; take it out"
+    if any("\ud800" <= char <= "\udfff" for char in value):
+        said = "has half of a surrogate pair (\\ud800 to \\udfff), which is no character"
+        return f"{shown} {said}; write the character itself"
+    return None
+
+
+def of_variables(place: str) -> bool:
+    return re.match(r"(custom_)?env\b", place) is not None
 
 
 def build_spec(

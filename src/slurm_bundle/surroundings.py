@@ -37,24 +37,33 @@ def ask_git(folder: Path, *arguments: str) -> tuple[str | None, str]:
 
 
 def read_script(path: Path) -> str | None:
+    """Give the script with every byte that it has, its line ends among them."""
     try:
-        return path.read_text()
+        return path.read_bytes().decode()
     except (OSError, UnicodeDecodeError):
         return None
 
 
 def require_files(read: ReadSpec, surroundings: Surroundings) -> None:
-    """Raise SpecError where a file that becomes part of the bundle cannot be read here."""
-    if read.spec.script_path and surroundings.batch_script is None:
-        place = place_of(read.name, "script_path", read.lines)
-        raise SpecError(
-            [
-                Problem(
-                    place,
-                    f"{read.spec.script_path} cannot be read here; the bundle holds it: make the bundle where it is",
-                )
-            ]
-        )
+    """Raise SpecError where a file of the bundle cannot be read here, or is no script that sbatch would take."""
+    if read.spec.script_path:
+        wrong = object_to_script(surroundings.batch_script)
+        if wrong:
+            place = place_of(read.name, "script_path", read.lines)
+            raise SpecError([Problem(place, f"{read.spec.script_path!r} {wrong}")])
+
+
+def object_to_script(script: str | None) -> str | None:
+    """Say what sbatch would have against a batch script (tried with 22.05), None for nothing."""
+    if script is None:
+        return "cannot be read here as UTF-8; the bundle holds it: make the bundle where it is"
+    if not script.startswith("#!"):
+        return "does not begin with #! and an interpreter, which sbatch asks for; write #!/bin/bash into its first line"
+    if "\r\n" in script:
+        return "has the line ends of DOS, which sbatch refuses; take them out with: sed -i 's/\\r$//'"
+    if "\0" in script:
+        return "has a NUL character, which Slurm refuses; take it out"
+    return None
 
 
 def missing_here(read: ReadSpec, surroundings: Surroundings) -> tuple[Problem, ...]:

@@ -53,6 +53,12 @@ def test_validate_shows_every_value_with_its_origin(tmp_path: Path) -> None:
     assert {"name": "time_limit", "value": "02:00:00", "origin": "default"} in as_json["values"]
 
 
+def test_validate_shows_no_control_character_to_a_terminal(tmp_path: Path) -> None:
+    write(tmp_path, command="echo 'a\x1b]0;title\x07'\nls\u202e")
+    ran = gen(tmp_path, "validate", "job_spec.json")
+    assert "echo 'a\\u001b]0;title\\u0007'\\nls\\u202e\n" in ran.stdout
+
+
 @pytest.mark.req("R1", "R58")
 def test_all_problems_are_told_at_once_with_exit_code_2(tmp_path: Path) -> None:
     write(tmp_path, node_count=0, partiton="x", time_limit="soon")

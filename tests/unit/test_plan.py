@@ -12,6 +12,7 @@ from slurm_bundle.problems import SpecError
 from slurm_bundle.resolving import Missing
 from slurm_bundle.rules import Surroundings
 from slurm_bundle.spec import check_values, read_spec
+from slurm_bundle.texts import check_job_name
 
 BASE: dict[str, Any] = {
     "ssh_host": "bigiron",
@@ -338,3 +339,48 @@ def test_limits_have_the_defaults_of_the_procedure() -> None:
     }
     assert {name: made[name] for name in expected} == expected
     assert {origin(made, name) for name in expected} == {"default"}
+
+
+@pytest.mark.parametrize("recipe", ["distributed", "launcher"])
+def test_the_address_of_the_first_node_is_the_recipes_to_set(recipe: str) -> None:
+    (problem,) = problems(recipe=recipe, node_count=2, env={"MASTER_PORT": "29500"})
+    assert str(problem).startswith("job_spec.json: env: 'MASTER_PORT' is set by the recipe")
+    assert dict(plan(env={"MASTER_PORT": "29500"})["environment"]) == {"MASTER_PORT": "29500"}
+
+
+@pytest.mark.parametrize("name", ["JOB_NAME", "BUNDLE_ID", "kind", "work"])
+def test_a_variable_that_the_submitting_script_may_have_itself_is_not_sent_through_it(name: str) -> None:
+    assert "may be a variable of the script that submits" in problems(pass_env=[name])[0].message
+    batch: dict[str, Any] = {"command": ..., "script_path": "job.slurm"}
+    assert problems(custom_env={name: "x"}, **batch)[0].place == "job_spec.json: custom_env"
+    assert dict(plan(env={name: "x"})["environment"]) == {name: "x"}
+    assert plan(env={"http_proxy": "x"}, **batch)["environment"] == (("http_proxy", "x"),)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("remote_work_dir", "/a,b", "has a comma"),
+        ("work_dir", "w:x", "has a colon"),
+        ("remote_repo_path", '/it"s', "has the character '\"'"),
+        ("remote_cwd", "/a:/b", "has a colon"),
+        ("default_user_root_dir", "~/a`b", "has the character '`'"),
+        ("repo_url", "https://git.example.org/a/b,c.git", "has a comma"),
+    ],
+)
+def test_a_folder_that_pyxis_cannot_mount_is_refused_by_the_field_that_names_it(
+    field: str, value: str, said: str
+) -> None:
+    (problem,) = problems(**{field: value}, container_image="ubuntu:24.04", build_project=field == "remote_cwd")
+    assert problem.place == f"job_spec.json: {field}"
+    assert problem.message.startswith(f"{value!r}: the container has to see the folder, and ")
+    assert said in problem.message
+    without: dict[str, Any] = {field: value}
+    assert plan(**without)[field] == value
+
+
+@pytest.mark.parametrize("model", ["a'b", "$(id)", "a\\b", "team/model", "é", "x" * 4096])
+def test_any_name_of_a_model_gives_a_job_and_a_branch_that_there_can_be(model: str) -> None:
+    made = plan(model_name=model)
+    assert check_job_name(made["job_name"]).startswith("acct.")
+    assert len(made["temp_branch"]) < 250

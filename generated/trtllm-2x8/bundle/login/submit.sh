@@ -32,7 +32,7 @@ choose_command() {
     case $kind in
         build)
             cp "$scripts/build.slurm" "$submitted"
-            command=("$submitted" "$ENROOT_IMAGE" "$(at_home "$USER_ROOT")" "$scripts" "$(at_home "$REMOTE_REPO")" ${BUILD_ARGUMENTS[@]+"${BUILD_ARGUMENTS[@]}"})
+            command=("$submitted" "$(at_home "$ENROOT_IMAGE")" "$(at_home "$USER_ROOT")" "$scripts" "$(at_home "$REMOTE_REPO")" ${BUILD_ARGUMENTS[@]+"${BUILD_ARGUMENTS[@]}"})
             logs=$scripts/log out=build_%j.srun.log err=build_%j.out
             ;;
         job)
