@@ -100,6 +100,7 @@ def make_plan(r: Resolution, surroundings: Surroundings) -> Plan:
     holes: dict[str, Any] = {
         "version": __version__,
         "spec_name": r.read.name,
+        "notes": tuple(map(str, r.remarks)),
         "tasks": tasks,
         "gpus_per_node": r["gpus_per_node"] or 0,
         "cpus_per_task": r["cpus_per_task"] or 0,

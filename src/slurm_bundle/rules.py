@@ -179,10 +179,10 @@ def partition_gpus(r: Resolution) -> int | None:
 
 
 def resolve_limits(r: Resolution) -> None:
-    r.take("time_limit", (lambda: "02:00:00", "default"))
-    r.put("time_limit", format_walltime(parse_walltime(r["time_limit"])), r.origin("time_limit"))
-    r.take("build_time_limit", (lambda: "02:00:00", "default"))
-    r.put("build_time_limit", format_walltime(parse_walltime(r["build_time_limit"])), r.origin("build_time_limit"))
+    for name in ("time_limit", "build_time_limit"):
+        written = r.take(name, (lambda: "02:00:00", "default"))
+        plain = format_walltime(parse_walltime(written))
+        r.put(name, plain, r.origin(name) if plain == written else f"{r.origin(name)}, written {written}")
     r.take("monitor_timeout", (lambda: 3600, "default"))
     timeout = r["monitor_timeout"]
     r.put(

@@ -4,6 +4,8 @@
 # `gen bundle` again; where there is no gen, change it here. What the nodes use stands in build.slurm and
 # recipes/, in the lines under the header.
 #
+# Note: spec.json:3: mfa_style: true: the bundle uses an open connection of yours where there is one, and else says how to open it
+#
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2016,SC2088  # read by the other scripts; values stand as they are, nothing in them expands
 
