@@ -207,7 +207,7 @@ def test_a_limit_that_people_misread_is_told_wherever_somebody_looks(tmp_path: P
     assert said in re.sub(r"\s+", " ", checked.stderr)
     assert re.search(r"^time_limit +00:24:00\n +spec: time_limit, written 24:00$", checked.stdout, re.MULTILINE)
     as_json = json.loads(gen(tmp_path, "validate", "job_spec.json", "--json").stdout)["remarks"]
-    assert f"job_spec.json:12: {said}" in [f"{remark['place']}: {remark['message']}" for remark in as_json]
+    assert f"job_spec.json:11: {said}" in [f"{remark['place']}: {remark['message']}" for remark in as_json]
     assert said in re.sub(r"\s+", " ", gen(tmp_path, "bundle", "job_spec.json", "-o", "out").stderr)
     for file in ("README.md", "config.sh"):
         assert said in (tmp_path / "out" / file).read_text()

@@ -342,6 +342,7 @@ def test_limits_have_the_defaults_of_the_procedure() -> None:
 
 @pytest.mark.parametrize("field", ["time_limit", "build_time_limit"])
 def test_a_time_limit_in_another_form_is_shown_as_it_was_written(field: str) -> None:
-    made = plan(**{field: "2h"}, build_project=True)
+    given: dict[str, Any] = {field: "2h", "build_project": True}
+    made = plan(**given)
     assert (made[field], origin(made, field)) == ("02:00:00", f"spec: {field}, written 2h")
-    assert origin(plan(**{field: "02:00:00"}, build_project=True), field) == f"spec: {field}"
+    assert origin(plan(**{**given, field: "02:00:00"}), field) == f"spec: {field}"
