@@ -32,3 +32,9 @@ WALLTIMES = (
     *((word, "UNLIMITED") for word in ("UNLIMITED", "Unlimited", "INFINITE", "infinite", "0", "-1")),
     *((zero, "UNLIMITED") for zero in ("0:00", "0:00:00", "0-0", "0h")),
 )
+
+# Names of jobs that Slurm carries as they are: through the directive, squeue, sacct, and a log name with %x.
+JOB_NAMES = (
+    *("a", "Big simulation", "a  b", "50%run", "%x", "%%x", "%j_%u", "100%%", "a,b", "a=b", "a:b", "a+b@c", ".hidden"),
+    *("a|b", "a&b*c", "(a)", "[1-3]", "=", "_-.", "null", "None", "x" * 200),
+)

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from slurm_bundle.fields import Spec
 from slurm_bundle.resolving import Resolution
+from slurm_bundle.texts import make_job_name
 from slurm_bundle.walltime import format_walltime, parse_duration, parse_walltime
 
 # The -a value of build_wheel.py for each GPU, as the procedure has it.
@@ -235,7 +236,11 @@ def resolve_paths(r: Resolution, surroundings: Surroundings) -> None:
     r.take("model_name")
     detail = r["model_name"] or spec.workflow_type or r["recipe"]
     named_after = "model_name" if r["model_name"] else "workflow_type" if spec.workflow_type else "recipe"
-    r.take("job_name", (lambda: f"{r['account']}.{detail}", f"derived: account.{named_after}"))
+    formula = f"{r['account']}.{detail}"
+    name = make_job_name(formula)
+    changed = "" if name == formula else ", with _ for what a job name cannot hold"
+    r.take("job_name", (lambda: name, f"derived: account.{named_after}{changed}"))
+    check_log_name(r)
     repo_name = re.sub(r"\.git$", "", PurePosixPath((r["repo_url"] or "").rstrip("/").replace(":", "/")).name)
     r.take(
         "remote_repo_path",
@@ -249,6 +254,8 @@ def resolve_paths(r: Resolution, surroundings: Surroundings) -> None:
     r.take("work_dir")
     if r["work_dir"]:
         name, said = PurePosixPath(r["work_dir"]).name, "<name of work_dir>"
+        if name in ("", ".."):
+            r.wrong("work_dir", f"{r['work_dir']} ends in no name of a folder; give its path in full")
     else:
         name, said = re.sub("[^A-Za-z0-9._-]", "_", r["job_name"] or ""), "<job_name>, as no work_dir is given"
     r.take(
@@ -268,9 +275,20 @@ def resolve_paths(r: Resolution, surroundings: Surroundings) -> None:
     )
 
 
+def check_log_name(r: Resolution) -> None:
+    """Refuse a log that no file system can hold: Slurm would end such a job at once, without a log."""
+    name = r["log_file_pattern"].replace("%x", r["job_name"])
+    if len(name) > 255 - len("1234567890.err"):
+        r.wrong(
+            "log_file_pattern",
+            f"{r['log_file_pattern'][:40]} makes a file name of more than 255 characters; "
+            + ("shorten it, or the job_name in place of %x" if "%x" in r["log_file_pattern"] else "shorten it"),
+        )
+
+
 def ref_safe(text: str) -> str:
-    """Make text safe for a git ref, as the procedure does: letters, digits, _ and - only."""
-    return re.sub("[^A-Za-z0-9_-]", "_", text)
+    """Make text safe for a git ref, as the procedure does: letters, digits, _ and - only, and not too long."""
+    return re.sub("[^A-Za-z0-9_-]", "_", text)[:100]
 
 
 def resolve_build(r: Resolution) -> None:

@@ -17,6 +17,8 @@ SHELL_UNSAFE = re.compile(r"[\s\"'\\`$;#&|<>(){}*?!~^]")
 PIP_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9._,-]+\])?"
 PIP_VERSION = r"(?:===|==|>=|<=|~=|!=|<|>)[A-Za-z0-9.*+!_-]+"
 PIP_REQUIREMENT = re.compile(rf"{PIP_NAME}(?:{PIP_VERSION}(?:,{PIP_VERSION})*)?")
+# Accounting cuts at 255 bytes, and so do file names; a log name needs some for the job id and its ending.
+JOB_NAME_LENGTH = 200
 LOG_FORMS = "%j %x %A %a %N %n %t %u %%"
 
 
@@ -44,11 +46,21 @@ def check_header(text: str) -> str:
 
 
 def check_job_name(text: str) -> str:
+    """Take what Slurm carries as it is: through the directive, accounting, and a log name with %x."""
     check_header(text)
     if "/" in text:
         safe = text.replace("/", "_")
         raise ValueError(f"{text!r} has a '/': it would become a folder in log names with %x; write {safe!r}")
+    if text in (".", ".."):
+        raise ValueError(f"{text!r} is no name of a folder, which is made of it; give a name with letters or digits")
+    if len(text) > JOB_NAME_LENGTH:
+        raise ValueError(f"{text[:40]!r}... has {len(text)} characters; give {JOB_NAME_LENGTH} at most")
     return text
+
+
+def make_job_name(text: str) -> str:
+    """Make a job name of a text that was not written as one: what a name cannot hold becomes `_`, the rest is cut."""
+    return re.sub(rf"[^{HEADER_CHARACTERS}]|/", "_", text)[:JOB_NAME_LENGTH].strip()
 
 
 def check_log_pattern(text: str) -> str:

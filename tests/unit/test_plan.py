@@ -326,6 +326,43 @@ def test_the_job_is_named_after_the_account_and_what_it_does(fields: dict[str, A
     assert plan(**fields)["job_name"] == name
 
 
+def test_what_a_job_name_cannot_hold_is_replaced_where_it_is_derived_and_that_is_said() -> None:
+    # HDR-03
+    made = plan(model_name="llama 3.1/8b \u00e9")
+    assert made["job_name"] == "acct.llama 3.1_8b _"
+    assert origin(made, "job_name") == "derived: account.model_name, with _ for what a job name cannot hold"
+    assert "--job-name=acct.llama 3.1_8b _" in made.holes["job_options"]
+    assert plan(account="a/b")["job_name"] == "a_b.single"
+
+
+@pytest.mark.parametrize("work_dir", ["..", "/a/..", ".", "/"])
+def test_a_work_dir_that_ends_in_no_name_is_refused(work_dir: str) -> None:
+    assert "ends in no name of a folder" in problems(work_dir=work_dir)[0].message
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "refused"),
+    [
+        ("%x_%j.out", "x" * 200, False),
+        ("%x%x_%j.out", "x" * 117, False),
+        ("%x%x_%j.out", "x" * 118, True),
+        ("x" * 233 + "%j.out", "a", False),
+        ("x" * 400 + "%j.out", "a", True),
+    ],
+)
+def test_a_log_name_that_no_file_can_have_is_refused(pattern: str, name: str, refused: bool) -> None:
+    # HDR-06
+    if not refused:
+        assert plan(log_file_pattern=pattern, job_name=name)["job_name"] == name
+        return
+    (problem,) = problems(log_file_pattern=pattern, job_name=name)
+    assert "makes a file name of more than 255 characters; shorten it" in problem.message
+
+
+def test_a_temporary_branch_has_a_length_that_git_takes() -> None:
+    assert len(plan(model_name="x" * 3000)["temp_branch"]) < 150
+
+
 def test_limits_have_the_defaults_of_the_procedure() -> None:
     made = plan(build_project=True)
     expected = {
