@@ -89,6 +89,7 @@ def make_plan(r: Resolution, surroundings: Surroundings) -> Plan:
         "cpus": r["cpus_per_task"],
         "network": r["network"],
         "clocks": r["gpu_clocks"],
+        "requeue": r["requeue"],
         "mpi": recipe == "mpi",
         "rendezvous": recipe in ("distributed", "launcher"),
         "writable": r["container_writable"],

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from slurm_bundle.fields import Spec
+from slurm_bundle.options import read_directives
 from slurm_bundle.resolving import Resolution
 from slurm_bundle.texts import make_job_name
 from slurm_bundle.walltime import format_walltime, parse_duration, parse_walltime
@@ -47,6 +48,7 @@ def resolve_fields(r: Resolution, surroundings: Surroundings) -> None:
     resolve_repository(r, surroundings)
     resolve_recipe(r)
     resolve_size(r)
+    resolve_requeue(r, surroundings)
     resolve_limits(r)
     resolve_container(r)
     resolve_paths(r, surroundings)
@@ -171,6 +173,17 @@ def resolve_size(r: Resolution) -> None:
     r.take("mpi_plugin", (lambda: "pmix" if r["recipe"] == "mpi" else None, "default"))
 
 
+def resolve_requeue(r: Resolution, surroundings: Surroundings) -> None:
+    """Not unless the spec says so, or the user's own batch script: whether a command may run twice, only they know."""
+    own = read_directives(surroundings.batch_script or "") if r["recipe"] == "batch" else ()
+    said = [word for word in own if word in ("--requeue", "--no-requeue")]
+    r.take(
+        "requeue",
+        (lambda: said[-1] == "--requeue" if said else None, "your batch script"),
+        (lambda: False, "default"),
+    )
+
+
 def partition_gpus(r: Resolution) -> int | None:
     """The GPUs of a node, where what was found on the cluster says that this partition takes no job without asking."""
     env = r.read.spec.slurm_env
@@ -266,6 +279,7 @@ def resolve_paths(r: Resolution, surroundings: Surroundings) -> None:
     r.take("extra_files")
     r.take("environment")
     r.take("pass_env")
+    check_export(r, surroundings)
     user = r["slurm_user"] or (r["ssh_host"] or "").rpartition("@")[0] or surroundings.user
     model = r["model_name"] or Path(r["repo_root"] or "").name
     r.put(
@@ -283,6 +297,21 @@ def check_log_name(r: Resolution) -> None:
             "log_file_pattern",
             f"{r['log_file_pattern'][:40]} makes a file name of more than 255 characters; "
             + ("shorten it, or the job_name in place of %x" if "%x" in r["log_file_pattern"] else "shorten it"),
+        )
+
+
+def check_export(r: Resolution, surroundings: Surroundings) -> None:
+    """Refuse variables for a batch script that keeps them out: an --export of its own takes only what it names."""
+    given = [r.origin(name).removeprefix("spec: ") for name in ("environment", "pass_env") if r[name]]
+    if r["recipe"] != "batch" or not given:
+        return
+    words = " ".join(read_directives(surroundings.batch_script or ""))
+    exported = re.findall(r"--export[= ](\S+)", words)
+    if exported and exported[-1].split(",")[0] != "ALL":
+        r.wrong(
+            given[0],
+            f"would not reach the job, as your batch script has #SBATCH --export={exported[-1]}; "
+            "take that line out, or set the variables in the script",
         )
 
 
