@@ -275,6 +275,7 @@ def resolve_paths(r: Resolution, surroundings: Surroundings) -> None:
         "remote_work_dir",
         (lambda: f"{r['remote_repo_path']}/work_dirs/{name}", f"derived: remote_repo_path/work_dirs/{said}"),
     )
+    check_log_folder(r)
     r.take("refresh_paths", (lambda: ("cpp/",), "default"))
     r.take("extra_files")
     r.take("environment")
@@ -297,6 +298,20 @@ def check_log_name(r: Resolution) -> None:
             "log_file_pattern",
             f"{r['log_file_pattern'][:40]} makes a file name of more than 255 characters; "
             + ("shorten it, or the job_name in place of %x" if "%x" in r["log_file_pattern"] else "shorten it"),
+        )
+
+
+def check_log_folder(r: Resolution) -> None:
+    """Refuse a folder that Slurm would take for another one: log names are relative to it, and it reads the whole path.
+
+    Tried with 22.05: the log ends up elsewhere, or the job fails with 0:53. There is no way to write such a folder.
+    """
+    path = r["remote_work_dir"]
+    read_otherwise = re.search(r"%[0-9]*[AaJjNnstux]|%[0-9]|%%|\\", path)
+    if read_otherwise:
+        r.wrong(
+            "remote_work_dir",
+            f"{path} has {read_otherwise[0]!r}, which Slurm replaces in the path of a log; take it out",
         )
 
 

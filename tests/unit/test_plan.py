@@ -359,6 +359,20 @@ def test_a_log_name_that_no_file_can_have_is_refused(pattern: str, name: str, re
     assert "makes a file name of more than 255 characters; shorten it" in problem.message
 
 
+@pytest.mark.parametrize("part", ["%j", "100%%", "%x", "%4", "%20", "%5u", "a\\b"])
+def test_a_work_folder_whose_name_slurm_would_replace_is_refused(part: str) -> None:
+    # HDR-05
+    for fields in ({"remote_work_dir": f"/x/{part}/y"}, {"remote_cwd": f"/x/w{part}"}, {"work_dir": f"/a/{part}"}):
+        (problem,) = problems(**fields)
+        assert problem.place.endswith(": remote_work_dir")
+        assert "which Slurm replaces in the path of a log; take it out" in problem.message
+
+
+@pytest.mark.parametrize("name", ["100%", "a b% (c)", "%q", "%-", "50%é"])
+def test_a_percent_sign_that_slurm_leaves_alone_is_taken(name: str) -> None:
+    assert plan(remote_work_dir=f"/x/{name}")["remote_work_dir"] == f"/x/{name}"
+
+
 def test_a_temporary_branch_has_a_length_that_git_takes() -> None:
     assert len(plan(model_name="x" * 3000)["temp_branch"]) < 150
 
