@@ -267,8 +267,6 @@ def resolve_paths(r: Resolution, surroundings: Surroundings) -> None:
     r.take("work_dir")
     if r["work_dir"]:
         name, said = PurePosixPath(r["work_dir"]).name, "<name of work_dir>"
-        if name in ("", ".."):
-            r.wrong("work_dir", f"{r['work_dir']} ends in no name of a folder; give its path in full")
     else:
         name, said = re.sub("[^A-Za-z0-9._-]", "_", r["job_name"] or ""), "<job_name>, as no work_dir is given"
     r.take(
