@@ -14,6 +14,8 @@ from slurm_bundle.render import BundleFile
 # What a bundle keeps beside its files and gen leaves alone.
 STATE = ".run"
 OWN = ("MANIFEST.json", "SHA256SUMS")
+# How the folder begins in which new files are written before they are put in their places.
+NEW = ".gen-new-"
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,26 @@ class Change:
     path: str
 
 
+def read_manifests(folder: Path) -> Mapping[str, frozenset[str]]:
+    """The files that gen wrote into a folder, with each sha256 that it gave them; empty where gen wrote nothing.
+
+    A run that was killed leaves files of two bundles: that of the manifest, and that of the new files left over.
+    """
+    known: dict[str, frozenset[str]] = {}
+    for place in (folder, *left_over(folder, NEW)):
+        for path, sha256 in read_manifest(place).items():
+            known[path] = known.get(path, frozenset()) | {sha256}
+    return known
+
+
+def left_over(folder: Path, prefix: str) -> list[Path]:
+    """The folders of new files that runs have left which were killed."""
+    found = [path for path in folder.glob("*") if path.name.startswith(prefix)]
+    return [path for path in found if path.is_dir() and not path.is_symlink()]
+
+
 def read_manifest(folder: Path) -> Mapping[str, str]:
-    """The files that gen wrote into a folder, with the sha256 that each had; empty where gen wrote nothing."""
+    """The files of the manifest in a folder, with their sha256; empty where there is none."""
     try:
         entries = json.loads((folder / "MANIFEST.json").read_text())["files"]
         # A path that leads out of the folder is none that gen wrote: its file is not ours to remove.
@@ -47,12 +67,12 @@ def plan_changes(files: Iterable[BundleFile], folder: Path) -> tuple[Change, ...
     A file is gen's own while it is as the manifest has it, or already as it shall be. Everything else in the place of
     a file to be written or removed is a conflict; in a folder without a manifest, everything is.
     """
-    known = read_manifest(folder)
+    known = read_manifests(folder)
     wanted = {file.path: file for file in files}
     changes = [compare(file, folder, known) for file in wanted.values()]
-    for path, sha256 in known.items():
+    for path, given in known.items():
         if path not in wanted and (folder / path).exists():
-            changes.append(Change("remove" if digest(folder / path) == sha256 else "conflict", path))
+            changes.append(Change("remove" if digest(folder / path) in given else "conflict", path))
     if not known and folder.is_dir():
         there = [path.relative_to(folder) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
         foreign = (path.as_posix() for path in there if path.parts[0] != STATE)
@@ -61,7 +81,7 @@ def plan_changes(files: Iterable[BundleFile], folder: Path) -> tuple[Change, ...
     return tuple(sorted(changes, key=lambda change: change.path))
 
 
-def compare(file: BundleFile, folder: Path, known: Mapping[str, str]) -> Change:
+def compare(file: BundleFile, folder: Path, known: Mapping[str, frozenset[str]]) -> Change:
     path = folder / file.path
     if in_the_way(path, folder):
         return Change("conflict", file.path)
@@ -71,7 +91,7 @@ def compare(file: BundleFile, folder: Path, known: Mapping[str, str]) -> Change:
     if there == file.sha256:
         same_mode = (path.stat().st_mode & 0o777) == file.mode
         return Change("unchanged" if same_mode else "update", file.path)
-    if there is not None and (file.path in OWN or there == known.get(file.path)):
+    if there is not None and (file.path in OWN or there in known.get(file.path, ())):
         return Change("update", file.path)
     return Change("conflict", file.path)
 
@@ -118,7 +138,9 @@ def write_bundle(files: Sequence[BundleFile], folder: Path, *, force: bool = Fal
 
 def create_folder(files: Iterable[BundleFile], folder: Path) -> None:
     folder.absolute().parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.absolute().parent))
+    prefix = f".{folder.name}{NEW}"
+    remove_folders(left_over(folder.absolute().parent, prefix))
+    beside = Path(tempfile.mkdtemp(prefix=prefix, dir=folder.absolute().parent))
     try:
         put_files(files, beside)
         beside.chmod(0o755)
@@ -129,23 +151,37 @@ def create_folder(files: Iterable[BundleFile], folder: Path) -> None:
 
 
 def replace_files(files: Sequence[BundleFile], folder: Path, changes: Iterable[Change]) -> None:
-    """Write all new files beside, then rename each; the manifest comes last, so that a broken run can be repeated."""
+    """Write all new files beside, then put each in its place, and take away those of an earlier spec.
+
+    The manifest comes last: until then the one that is there knows of the old files, and the one beside of the new.
+    """
     verbs = {change.path: change.verb for change in changes}
-    beside = Path(tempfile.mkdtemp(prefix=".gen-", dir=folder))
+    old = left_over(folder, NEW)
+    beside = Path(tempfile.mkdtemp(prefix=NEW, dir=folder))
     try:
         put_files(files, beside)
-        for file in sorted(files, key=lambda file: file.path in OWN):
-            if verbs[file.path] != "unchanged":
-                target = folder / file.path
-                target.parent.mkdir(parents=True, exist_ok=True)
-                (beside / file.path).replace(target)
         written = {file.path for file in files}
-        for path, sha256_verb in verbs.items():
-            if sha256_verb == "remove" and path not in written:
-                (folder / path).unlink()
-                remove_empty(folder, (folder / path).parent)
+        for path in [*sorted(written - set(OWN)), *OWN]:
+            if path == OWN[0]:
+                remove_files(folder, (path for path, verb in verbs.items() if verb == "remove" and path not in written))
+            if path in written and verbs[path] != "unchanged":
+                target = folder / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                (beside / path).replace(target)
+        remove_folders(old)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def remove_files(folder: Path, paths: Iterable[str]) -> None:
+    for path in paths:
+        (folder / path).unlink()
+        remove_empty(folder, (folder / path).parent)
+
+
+def remove_folders(folders: Iterable[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_empty(folder: Path, parent: Path) -> None:

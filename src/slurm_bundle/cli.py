@@ -128,7 +128,7 @@ def lint(out: BundlePath, as_json: AsJson = False) -> None:
         for finding in findings:
             print(f"{finding}{'  (your own text: a note)' if finding.note else ''}")
         for tool in absent:
-            print(f"gen: {tool} is not installed, so it did not look", file=sys.stderr)
+            print(f"gen: {tool} is not installed here, or cannot run; it did not look", file=sys.stderr)
         print(f"{out}: {len(faults) or 'no'} finding{'s' if len(faults) != 1 else ''}")
     raise typer.Exit(1 if faults else 0)
 

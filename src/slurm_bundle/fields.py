@@ -260,6 +260,8 @@ class Spec(SpecObject):
     """CPUs of each task."""
     mem: Memory = None
     """Memory of each node, such as 64G; 0 is all of it."""
+    requeue: bool | None = None
+    """Whether Slurm may start the job again from its beginning when a node failed; its log goes on. Default false."""
     exclusive: bool | None = None
     """Whether to have the nodes alone."""
     qos: Header = None

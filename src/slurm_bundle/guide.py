@@ -93,6 +93,7 @@ def write_readme(plan: Plan, files: Iterable[Named]) -> str:
         "",
         "Every script begins with what it reads, writes and calls, and how to undo it; `SCRIPT --help` prints that.",
         "",
+        *write_notes(plan),
         "## Run, resume, undo",
         "",
         "    ./run_all.sh --dry-run    # say what would be done",
@@ -120,6 +121,13 @@ def write_readme(plan: Plan, files: Iterable[Named]) -> str:
         if value.value not in (None, ())
     ]
     return "\n".join(lines) + "\n"
+
+
+def write_notes(plan: Plan) -> list[str]:
+    """What is allowed in the spec and often not meant, as `gen validate` says it, too."""
+    if not plan.remarks:
+        return []
+    return ["## Notes on the spec", "", *(f"- {show(str(remark))}" for remark in plan.remarks), ""]
 
 
 def review_list(plan: Plan) -> list[str]:

@@ -1,7 +1,8 @@
 """Turns a container image as people write it into the form that every version of enroot reads.
 
 Facts are those measured with pyxis 0.24 and enroot 4.1: before enroot 4.0 only `#` names a registry
-(`nvcr.io#nvidia/pytorch:26.05-py3`), and digests are not understood.
+(`nvcr.io#nvidia/pytorch:26.05-py3`), and digests are not understood. A user may stand in front of the registry
+(`$oauthtoken@nvcr.io#...`, literally); enroot finds the password in a file of the user's.
 """
 
 import re
@@ -9,12 +10,16 @@ import re
 PATH_STARTS = ("/", "./", "~")
 SQUASHFS_ENDINGS = (".sqsh", ".squashfs")
 DOCKER = "docker://"
+# What docker calls docker.io has its images at another address, which is enroot's default, too.
+DOCKER_HUB, DOCKER_HUB_NAMES = "registry-1.docker.io", ("docker.io", "index.docker.io")
 
 REPOSITORY_PART = re.compile(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*")
 TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?")
 SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
+LOGIN = re.compile(r"\s*(?:docker://)?[^@/#]*:[^@/#]*@[^@]*[/#]", re.IGNORECASE)
+USER = re.compile(r"\$oauthtoken|[A-Za-z0-9._~+-]+")
 UNSAFE = re.compile(r"[\s\"'`$\\;&|<>(){}*?!,]")
 
 
@@ -37,6 +42,8 @@ def rewrite_for_enroot(image: str) -> str:
     first, slash, rest = image.partition("/")
     if not slash:
         return image if ":" in image or "@" in image else f"{image}:latest"
+    if first in DOCKER_HUB_NAMES:
+        first = DOCKER_HUB
     return f"{first}#{rest}" if is_registry(first) else image
 
 
@@ -44,9 +51,13 @@ def check_image(image: str) -> str | None:
     """Say what is wrong with an image and how to mend it, None for nothing."""
     if not image:
         return "'' is empty; give an image such as ubuntu:24.04, or leave the field out"
+    if LOGIN.match(image):
+        return "a login stands in the image (not shown); take it out, enroot finds it in its .credentials file"
+    if image != image.strip():
+        return f"{image!r} has a blank at an edge; write {image.strip()!r}"
     unsafe = next((char for char in image if not char.isprintable()), None) or find_unsafe(image)
     if unsafe:
-        return f"{image!r} has the character {unsafe!r}, which no image may have; take it out"
+        return f"{image!r} has the character {unsafe!r}, which no image may have here; take it out"
     if image.startswith("-"):
         return f"{image!r} begins with '-', which reads as an option; give an image such as ubuntu:24.04"
     if is_path(image):
@@ -82,12 +93,15 @@ def check_reference(image: str) -> str | None:
         return f"{image!r}: {digest!r} is no digest; give sha256: and 64 hexadecimal digits"
     if tag is not None and not TAG.fullmatch(tag):
         return f"{image!r}: {tag!r} is no tag; give letters, digits, '.', '_' and '-'"
-    host, separator, rest = repository.partition("#")
+    registry, separator, rest = repository.partition("#")
     if not separator:
-        host, separator, rest = repository.partition("/")
-        if not (separator and is_registry(host)):
-            host, rest = "", repository
-    if host and not HOST.fullmatch(host.rpartition("@")[2]):
+        registry, separator, rest = repository.partition("/")
+        if not (separator and is_registry(registry)):
+            registry, separator, rest = "", "", repository
+    user, at, host = registry.rpartition("@")
+    if at and not USER.fullmatch(user):
+        return f"{image!r}: {user!r} is no user of a registry; give one word, such as $oauthtoken"
+    if separator and not (HOST.fullmatch(host) and int(host.partition(":")[2] or 0) <= 65535):
         return f"{image!r}: {host!r} is no registry; give host or host:port"
     if rest != rest.lower():
         return f"{image!r}: upper case in {rest!r} is refused by registries; write {rest.lower()!r}"
@@ -113,9 +127,10 @@ def split_reference(image: str) -> tuple[str, str | None, str | None]:
 
 
 def is_registry(first: str) -> bool:
-    return "." in first or ":" in first or first == "localhost"
+    host = first.rpartition("@")[2]
+    return "." in host or ":" in host or host == "localhost"
 
 
 def find_unsafe(image: str) -> str | None:
-    found = UNSAFE.search(image)
+    found = UNSAFE.search(image.removeprefix(DOCKER).removeprefix("$oauthtoken@"))
     return found[0] if found else None

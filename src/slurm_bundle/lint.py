@@ -43,24 +43,22 @@ def list_scripts(folder: Path) -> list[Path]:
 
 
 def lint_bundle(folder: Path, *, user_files: frozenset[str] = frozenset()) -> tuple[list[Finding], list[str]]:
-    """Check every script of a bundle. Gives the findings, and which tools were not there to look."""
-    scripts = list_scripts(folder)
-    names = [str(path.relative_to(folder)) for path in scripts]
-    absent, found = (
-        [],
-        [finding for path, name in zip(scripts, names, strict=True) for finding in check_syntax(path, name)],
-    )
+    """Check every script of a bundle. Gives the findings, and which tools were not there, or not able, to look."""
+    names = [str(path.relative_to(folder)) for path in list_scripts(folder)]
+    absent: list[str] = []
+    found: list[Finding] = []
     own = user_files | frozenset(USER_TEXT) | batch_script(folder)
     # The user's own text may be formatted as it likes.
     for tool, check, looked_at in (
+        ("bash", run_bash, names),
         ("shellcheck", run_shellcheck, names),
         ("shfmt", run_shfmt, [name for name in names if name not in own]),
     ):
         program = find_tool(tool)
-        if program is None:
+        try:
+            found += check(program or tool, folder, looked_at)
+        except OSError:
             absent.append(tool)
-        else:
-            found += check(program, folder, looked_at)
     return [Finding(f.path, f.line, f.tool, f.message, note=f.path in own) for f in found], absent
 
 
@@ -73,19 +71,29 @@ def batch_script(folder: Path) -> frozenset[str]:
         return frozenset()
 
 
-def check_syntax(path: Path, name: str) -> list[Finding]:
-    checked = subprocess.run(["bash", "-n", str(path)], capture_output=True, text=True, check=False)
-    return [] if checked.returncode == 0 else [Finding(name, 1, "bash -n", checked.stderr.strip().splitlines()[-1])]
+def run_bash(program: str, folder: Path, names: list[str]) -> list[Finding]:
+    """Only whether bash can read each script."""
+    found = []
+    for name in names:
+        checked = subprocess.run([program, "-n", name], cwd=folder, capture_output=True, text=True, check=False)
+        if checked.returncode != 0:
+            found.append(Finding(name, 1, "bash -n", checked.stderr.strip().splitlines()[-1]))
+    return found
 
 
 def run_shellcheck(program: str, folder: Path, names: list[str]) -> list[Finding]:
-    """With -x, so that what a script sources is known; style severity is everything that shellcheck can say."""
+    """With -x, so that what a script sources is known; style severity is everything that shellcheck can say.
+
+    Raises OSError where it did not look: no output means no findings only when it says so by its exit code.
+    """
     if not names:
         return []
     checked = subprocess.run(
         [program, "-S", "style", "-x", "-f", "json", *names], cwd=folder, capture_output=True, text=True, check=False
     )
-    remarks = json.loads(checked.stdout or "[]")
+    if checked.returncode > 1 or not checked.stdout:
+        raise OSError(checked.stderr)
+    remarks = json.loads(checked.stdout)
     return [
         Finding(r["file"].removeprefix("./"), r["line"], "shellcheck", f"SC{r['code']} {r['message']}") for r in remarks
     ]

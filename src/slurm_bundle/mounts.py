@@ -12,17 +12,18 @@ from dataclasses import dataclass
 # Sources that are no place on the host.
 SPECIAL_SOURCES = ("tmpfs", "umount")
 
-# What enroot knows (its enroot-mount), by the names of mount(8); `x-create` takes a value.
+# What enroot-mount knows of mount(8), without those that make something else of the mount (x-move, x-detach, remount).
 FLAGS = frozenset(
     {"ro", "rw", "suid", "nosuid", "dev", "nodev", "exec", "noexec", "sync", "async", "dirsync", "mand", "nomand"}
     | {"atime", "noatime", "diratime", "nodiratime", "relatime", "norelatime", "strictatime", "nostrictatime"}
     | {"private", "rprivate", "slave", "rslave", "shared", "rshared", "unbindable", "runbindable", "bind", "rbind"}
-    | {"lazytime", "nolazytime", "silent", "loud", "nofail", "x-move", "x-detach"}
+    | {"lazytime", "nolazytime", "iversion", "noiversion", "silent", "loud", "nofail", "defaults"}
 )
 VALUED_FLAG = re.compile(r"(?:x-create=(?:dir|file|auto)|size=[0-9]+[kmgKMG%]?|mode=[0-7]{3,4})")
 
-MEANT = {"readonly": "ro", "read-only": "ro", "readwrite": "rw", "read-write": "rw", "z": "", "cached": ""}
-UNSAFE = re.compile(r"[\"'`$]")
+MEANT = {"readonly": "ro", "read-only": "ro", "readwrite": "rw", "read-write": "rw", "read_only": "ro"}
+# enroot reads its list of mounts as bash reads a text in double quotes.
+UNSAFE = re.compile(r"[\"`$]")
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,8 @@ def check_source(source: str, text: str) -> None:
         raise ValueError(f"{text!r} names another user's home; write the full path")
     if not source:
         raise ValueError(f"{text!r} has no source; give SRC:DST such as /data:/data:ro")
+    if text in FLAGS:
+        raise ValueError(f"{text!r} is a flag of the mount before it; join flags by '+', as in /data:/data:ro+nosuid")
     raise ValueError(f"{text!r}: the source is relative; write ./{source.removeprefix('./')} or the full path")
 
 
@@ -125,4 +128,6 @@ def parse_flags(flags: str, text: str) -> tuple[str, ...]:
         if meant in FLAGS:
             raise ValueError(f"{text!r}: pyxis ignores the flag {word!r}; write {meant}")
         raise ValueError(f"{text!r}: {word!r} is no flag of pyxis; give ro or rw, several joined by '+' (ro+nosuid)")
+    if {"ro", "rw"} <= set(words):
+        raise ValueError(f"{text!r} has both ro and rw; keep the one that you mean")
     return words

@@ -5,6 +5,7 @@ unambiguous beginning of a long option (`--out` for `--output`), so beginnings a
 """
 
 import re
+import shlex
 
 from slurm_bundle.problems import describe_value
 from slurm_bundle.texts import check_header, check_line, check_ssh_host, check_word
@@ -14,7 +15,7 @@ FIELDS = {
     "account": "account", "comment": "comment", "constraint": "constraint", "cpus-per-task": "cpus_per_task",
     "gpus-per-node": "gpus_per_node", "job-name": "job_name", "mem": "mem", "network": "network", "nodes": "node_count",
     "partition": "partition", "qos": "qos", "reservation": "reservation", "time": "time_limit",
-    "output": "log_file_pattern",
+    "output": "log_file_pattern", "requeue": "requeue", "no-requeue": "requeue",
 }  # fmt: skip
 
 # Option of sbatch -> why it cannot be given.
@@ -30,6 +31,7 @@ OWN = {
     "input": "a job of a bundle reads nothing from stdin",
     "ntasks": "the recipe decides it, from node_count and required_devices_per_node",
     "ntasks-per-node": "the recipe decides it, from required_devices_per_node",
+    "open-mode": "gen decides it by the field requeue",
     "parsable": "gen sets it",
     "quiet": "gen reads what sbatch says",
     "test-only": "it submits nothing",
@@ -75,6 +77,20 @@ def check_sbatch_option(text: str) -> str:
 def find_abbreviated(name: str) -> str:
     """Give the option that this is a beginning of, or the name itself."""
     return next((full for full in sorted(FIELDS.keys() | OWN.keys()) if full.startswith(name)), name)
+
+
+def read_directives(script: str) -> tuple[str, ...]:
+    """Give the words of the #SBATCH lines of a batch script, up to where sbatch stops reading them (man sbatch)."""
+    words: list[str] = []
+    for line in script.splitlines():
+        if line.strip() and not line.startswith("#"):
+            break
+        if line.startswith("#SBATCH"):
+            try:
+                words += shlex.split(line.removeprefix("#SBATCH"), comments=True)
+            except ValueError:
+                words += line.split()[1:]
+    return tuple(words)
 
 
 def read_ssh_options(value: object) -> tuple[str, ...] | None:

@@ -93,6 +93,7 @@ def make_plan(r: Resolution, surroundings: Surroundings) -> Plan:
         "cpus": r["cpus_per_task"],
         "network": r["network"],
         "clocks": r["gpu_clocks"],
+        "requeue": r["requeue"],
         "mpi": recipe == "mpi",
         "rendezvous": recipe in ("distributed", "launcher"),
         "writable": r["container_writable"],
@@ -104,6 +105,7 @@ def make_plan(r: Resolution, surroundings: Surroundings) -> Plan:
     holes: dict[str, Any] = {
         "version": __version__,
         "spec_name": r.read.name,
+        "notes": tuple(map(str, r.remarks)),
         "tasks": tasks,
         "gpus_per_node": r["gpus_per_node"] or 0,
         "cpus_per_task": r["cpus_per_task"] or 0,

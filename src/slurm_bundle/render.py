@@ -105,7 +105,7 @@ class Features(Mapping[str, bool]):
             *("single", "mpi", "distributed", "launcher", "batch", "rendezvous"),
             *("build", "build_command", "container", "writable", "mount_home"),
             *("extra_files", "pass_env", "remote_init", "create_remote_cwd", "mfa", "mfa_unknown"),
-            *("gpus", "cpus", "network", "clocks"),
+            *("gpus", "cpus", "network", "clocks", "requeue"),
         )
     )
 

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from slurm_bundle.fields import Spec
 from slurm_bundle.folders import check_mountable, name_of_repository
+from slurm_bundle.options import read_directives
 from slurm_bundle.resolving import Resolution
 from slurm_bundle.texts import make_job_name
 from slurm_bundle.walltime import format_walltime, parse_duration, parse_walltime
@@ -48,6 +49,7 @@ def resolve_fields(r: Resolution, surroundings: Surroundings) -> None:
     resolve_repository(r, surroundings)
     resolve_recipe(r)
     resolve_size(r)
+    resolve_requeue(r, surroundings)
     resolve_limits(r)
     resolve_container(r)
     resolve_paths(r, surroundings)
@@ -172,6 +174,17 @@ def resolve_size(r: Resolution) -> None:
     r.take("mpi_plugin", (lambda: "pmix" if r["recipe"] == "mpi" else None, "default"))
 
 
+def resolve_requeue(r: Resolution, surroundings: Surroundings) -> None:
+    """Not unless the spec says so, or the user's own batch script: whether a command may run twice, only they know."""
+    own = read_directives(surroundings.batch_script or "") if r["recipe"] == "batch" else ()
+    said = [word for word in own if word in ("--requeue", "--no-requeue")]
+    r.take(
+        "requeue",
+        (lambda: said[-1] == "--requeue" if said else None, "your batch script"),
+        (lambda: False, "default"),
+    )
+
+
 def partition_gpus(r: Resolution) -> int | None:
     """The GPUs of a node, where what was found on the cluster says that this partition takes no job without asking."""
     env = r.read.spec.slurm_env
@@ -181,10 +194,10 @@ def partition_gpus(r: Resolution) -> int | None:
 
 
 def resolve_limits(r: Resolution) -> None:
-    r.take("time_limit", (lambda: "02:00:00", "default"))
-    r.put("time_limit", format_walltime(parse_walltime(r["time_limit"])), r.origin("time_limit"))
-    r.take("build_time_limit", (lambda: "02:00:00", "default"))
-    r.put("build_time_limit", format_walltime(parse_walltime(r["build_time_limit"])), r.origin("build_time_limit"))
+    for name in ("time_limit", "build_time_limit"):
+        written = r.take(name, (lambda: "02:00:00", "default"))
+        plain = format_walltime(parse_walltime(written))
+        r.put(name, plain, r.origin(name) if plain == written else f"{r.origin(name)}, written {written}")
     r.take("monitor_timeout", (lambda: 3600, "default"))
     timeout = r["monitor_timeout"]
     r.put(
@@ -241,6 +254,7 @@ def resolve_paths(r: Resolution, surroundings: Surroundings) -> None:
     name = make_job_name(formula)
     changed = "" if name == formula else ", with _ for what a job name cannot hold"
     r.take("job_name", (lambda: name, f"derived: account.{named_after}{changed}"))
+    check_log_name(r)
     repo_name = name_of_repository(r["repo_url"] or "")
     r.take(
         "remote_repo_path",
@@ -261,10 +275,12 @@ def resolve_paths(r: Resolution, surroundings: Surroundings) -> None:
         (lambda: f"{r['remote_repo_path']}/work_dirs/{name}", f"derived: remote_repo_path/work_dirs/{said}"),
     )
     check_mountable(r)
+    check_log_folder(r)
     r.take("refresh_paths", (lambda: ("cpp/",), "default"))
     r.take("extra_files")
     r.take("environment")
     r.take("pass_env")
+    check_export(r, surroundings)
     user = r["slurm_user"] or (r["ssh_host"] or "").rpartition("@")[0] or surroundings.user
     model = r["model_name"] or Path(r["repo_root"] or "").name
     r.put(
@@ -272,6 +288,46 @@ def resolve_paths(r: Resolution, surroundings: Surroundings) -> None:
         f"{ref_safe(user)}_{ref_safe(model)}",
         "derived: slurm_user, model_name; the time is added at the run",
     )
+
+
+def check_log_name(r: Resolution) -> None:
+    """Refuse a log that no file system can hold: Slurm would end such a job at once, without a log."""
+    name = r["log_file_pattern"].replace("%x", r["job_name"])
+    if len(name) > 255 - len("1234567890.err"):
+        r.wrong(
+            "log_file_pattern",
+            f"{r['log_file_pattern'][:40]} makes a file name of more than 255 characters; "
+            + ("shorten it, or the job_name in place of %x" if "%x" in r["log_file_pattern"] else "shorten it"),
+        )
+
+
+def check_log_folder(r: Resolution) -> None:
+    """Refuse a folder that Slurm would take for another one: log names are relative to it, and it reads the whole path.
+
+    Tried with 22.05: the log ends up elsewhere, or the job fails with 0:53. There is no way to write such a folder.
+    """
+    path = r["remote_work_dir"]
+    read_otherwise = re.search(r"%[0-9]*[AaJjNnstux]|%[0-9]|%%|\\", path)
+    if read_otherwise:
+        r.wrong(
+            "remote_work_dir",
+            f"{path} has {read_otherwise[0]!r}, which Slurm replaces in the path of a log; take it out",
+        )
+
+
+def check_export(r: Resolution, surroundings: Surroundings) -> None:
+    """Refuse variables for a batch script that keeps them out: an --export of its own takes only what it names."""
+    given = [r.origin(name).removeprefix("spec: ") for name in ("environment", "pass_env") if r[name]]
+    if r["recipe"] != "batch" or not given:
+        return
+    words = " ".join(read_directives(surroundings.batch_script or ""))
+    exported = re.findall(r"--export[= ](\S+)", words)
+    if exported and exported[-1].split(",")[0] != "ALL":
+        r.wrong(
+            given[0],
+            f"would not reach the job, as your batch script has #SBATCH --export={exported[-1]}; "
+            "take that line out, or set the variables in the script",
+        )
 
 
 def ref_safe(text: str) -> str:

@@ -32,7 +32,9 @@ def job_options(r: Resolution, *, tasks: int, out_log: str, err_log: str) -> tup
     options += [f"--mem={r['mem']}"] if r["mem"] else []
     options += ["--exclusive"] if r["exclusive"] else []
     options += [f"--network={r['network']}"] if r["network"] else []
-    options += [f"--time={r['time_limit']}", f"--output={out_log}", f"--error={err_log}", "--no-requeue"]
+    options += [f"--time={r['time_limit']}", f"--output={out_log}", f"--error={err_log}"]
+    # Sites differ in what they do where nothing is said; a log that is not appended to begins anew with the job.
+    options += ["--requeue", "--open-mode=append"] if r["requeue"] else ["--no-requeue"]
     return (*options, *(r["sbatch_options"] or ()))
 
 

@@ -74,10 +74,15 @@ def check_header(text: str) -> str:
 
 
 def check_job_name(text: str) -> str:
+    """Take what Slurm carries as it is: through the directive, accounting, and a log name with %x."""
+    if len(text) > JOB_NAME_LENGTH:
+        raise ValueError(f"{text[:40]!r}... has {len(text)} characters; give {JOB_NAME_LENGTH} at most")
     check_header(text)
     if "/" in text:
         safe = text.replace("/", "_")
         raise ValueError(f"{text!r} has a '/': it would become a folder in log names with %x; write {safe!r}")
+    if text in (".", ".."):
+        raise ValueError(f"{text!r} is no name of a folder, which is made of it; give a name with letters or digits")
     return text
 
 

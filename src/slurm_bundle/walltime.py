@@ -1,12 +1,15 @@
 """Turns a time limit as Slurm (or a person) writes it into seconds, and back.
 
 The grammar is that of `sbatch --time` (https://slurm.schedmd.com/sbatch.html): M, M:S, H:M:S, D-H, D-H:M, D-H:M:S.
-Beyond it the unambiguous forms 2h, 90m, 1d, 1d12h and 3600s are taken, which Slurm itself refuses.
+Beyond it the unambiguous forms 2h, 90m, 1d, 1d12h and 3600s are taken, which Slurm itself refuses. Slurm counts limits
+in whole minutes, rounded up, and computes them in 32 bits: beyond 68 years it takes a wrong one without a word (tried
+with 22.05).
 """
 
 import re
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
+LONGEST = 2**31 - MINUTE
 
 UNLIMITED_WORDS = ("UNLIMITED", "INFINITE", "-1")
 
@@ -33,6 +36,8 @@ def parse_walltime(text: str) -> int | None:
         seconds = read_units(text)
     if seconds is None:
         raise ValueError(f"{text[:40]!r} is no time limit; {suggest_form(text)}")
+    if seconds > LONGEST:
+        raise ValueError(f"{text!r} is longer than Slurm can count ({LONGEST // DAY} days); give less, or UNLIMITED")
     return seconds or None
 
 
@@ -62,7 +67,7 @@ def format_walltime(seconds: int | None) -> str:
 
 
 def explain_walltime(text: str) -> str | None:
-    """Give a remark for a valid form that people misread (see TIM-01 of the cases), None for all others."""
+    """Give a remark for a valid form that means something else to Slurm than people expect, None for all others."""
     seconds = parse_walltime(text)
     if seconds is None:
         return (
@@ -70,13 +75,14 @@ def explain_walltime(text: str) -> str | None:
         )
     if text.isdecimal():
         return explain_bare_number(int(text), seconds)
-    if CLOCK.fullmatch(text):
-        first, *others = text.split(":")
-        if len(others) == 1:
-            to_slurm = say_both(int(first), "minute", int(others[0]), "second")
-            to_people = say_both(int(first), "hour", int(others[0]), "minute")
-            return f"{text} is {to_slurm} to Slurm; for {to_people} write {first}:{others[0]}:00"
-    return None
+    rounded = f", rounded up to {count(-(-seconds // MINUTE), 'minute')}" if seconds % MINUTE else ""
+    if CLOCK.fullmatch(text) and text.count(":") == 1:
+        first, second = text.split(":")
+        to_slurm = say_both(int(first), "minute", int(second), "second")
+        to_people = say_both(int(first), "hour", int(second), "minute")
+        return f"{text} is {to_slurm} to Slurm{rounded}; for {to_people} write {first}:{second}:00"
+    # In a limit of hours nobody misses the rest of a minute: 23:59:59 is written to stay below a day.
+    return f"{text} is {count(seconds, 'second')} to Slurm{rounded}" if rounded and seconds < HOUR else None
 
 
 def explain_bare_number(number: int, seconds: int) -> str:

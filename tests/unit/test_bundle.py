@@ -3,7 +3,9 @@
 import hashlib
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -199,6 +201,78 @@ def test_when_the_disk_is_full_in_the_middle_the_old_bundle_stays_whole(
     with pytest.raises(GenError, match="No space left on device"):
         write_bundle(files(run="new", other="new"), out)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def kill_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the process end, as by SIGKILL, after so many files were put in their places or removed."""
+    done = 0
+
+    def ending(real: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*arguments: Any, **options: Any) -> Any:
+            nonlocal done
+            if done == steps:
+                raise KeyboardInterrupt
+            done += 1
+            return real(*arguments, **options)
+
+        return step
+
+    monkeypatch.setattr(Path, "replace", ending(Path.replace))
+    monkeypatch.setattr(Path, "rename", ending(Path.rename))
+    monkeypatch.setattr(Path, "unlink", ending(Path.unlink))
+    # Nobody tidies up after a kill.
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
+
+
+@pytest.mark.parametrize("after", ["old", "new", "third"])
+@pytest.mark.parametrize("steps", range(8))
+def test_killed_at_any_point_the_next_run_writes_its_bundle_and_leaves_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int, after: str
+) -> None:
+    # GEN-10
+    out = tmp_path / "out"
+    specs = {
+        "old": files(run="old", config="old", build="old", login_x="old"),
+        "new": files(run="new", config="new", more="new"),
+        "third": files(run="third", more="third", login_x="third"),
+    }
+    write_bundle(specs["old"], out)
+    (out / "notes.txt").write_text("mine")
+    with monkeypatch.context() as patched:
+        kill_after(steps, patched)
+        if steps < 6:
+            with pytest.raises(KeyboardInterrupt):
+                write_bundle(specs["new"], out)
+        else:
+            write_bundle(specs["new"], out)
+    write_bundle(specs[after], out)
+    there = {path.relative_to(out).as_posix(): path.read_text() for path in out.rglob("*") if path.is_file()}
+    assert there == {"notes.txt": "mine", **{file.path: file.text for file in specs[after]}}
+    assert [path for path in out.rglob("*") if path.is_dir() and not any(path.iterdir())] == []
+
+
+def test_what_was_edited_after_a_kill_is_still_a_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    write_bundle(files(run="old", other="old"), out)
+    with monkeypatch.context() as patched:
+        kill_after(1, patched)
+        with pytest.raises(KeyboardInterrupt):
+            write_bundle(files(run="new", other="new"), out)
+    (out / "run.sh").write_text("edited")
+    with pytest.raises(BundleConflict, match=r"run\.sh"):
+        write_bundle(files(run="new", other="new"), out)
+
+
+def test_a_first_run_that_was_killed_leaves_no_bundle_and_the_next_one_tidies_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        kill_after(0, patched)
+        with pytest.raises(KeyboardInterrupt):
+            write_bundle(files(run="1"), tmp_path / "out[1]")
+    assert not (tmp_path / "out[1]").exists()
+    write_bundle(files(run="1"), tmp_path / "out[1]")
+    assert [path.name for path in tmp_path.iterdir()] == ["out[1]"]
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:

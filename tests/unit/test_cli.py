@@ -203,3 +203,18 @@ def test_lint_in_json_tells_each_finding_with_its_place(tmp_path: Path) -> None:
     assert ran.returncode == 1
     found = {(f["path"], f["line"], f["tool"]) for f in json.loads(ran.stdout)["findings"]}
     assert {("login/poll.sh", 3, "shellcheck"), ("login/poll.sh", 1, "shfmt")} <= found
+
+
+def test_a_limit_that_people_misread_is_told_wherever_somebody_looks(tmp_path: Path) -> None:
+    # TIM-01
+    said = "time_limit: 24:00 is 24 minutes to Slurm; for 24 hours write 24:00:00"
+    write(tmp_path, time_limit="24:00")
+    checked = gen(tmp_path, "validate", "job_spec.json")
+    assert said in re.sub(r"\s+", " ", checked.stderr)
+    assert re.search(r"^time_limit +00:24:00\n +spec: time_limit, written 24:00$", checked.stdout, re.MULTILINE)
+    as_json = json.loads(gen(tmp_path, "validate", "job_spec.json", "--json").stdout)["remarks"]
+    assert f"job_spec.json:11: {said}" in [f"{remark['place']}: {remark['message']}" for remark in as_json]
+    assert said in re.sub(r"\s+", " ", gen(tmp_path, "bundle", "job_spec.json", "-o", "out").stderr)
+    for file in ("README.md", "config.sh"):
+        assert said in (tmp_path / "out" / file).read_text()
+    assert "#SBATCH --time=00:24:00\n" in (tmp_path / "out" / "recipes" / "job.slurm").read_text()

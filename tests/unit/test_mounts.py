@@ -18,6 +18,11 @@ from slurm_bundle.mounts import Mount, covers, mount_remarks, parse_mount
         ("/d:/d:x-create=dir+bind+ro", Mount("/d", "/d", ("x-create=dir", "bind", "ro"))),
         ("/a b:/c d", Mount("/a b", "/c d")),
         ("/caf\u00e9:/c", Mount("/caf\u00e9", "/c")),
+        ("/it's #1 \\ (a) 100%:/c", Mount("/it's #1 \\ (a) 100%", "/c")),
+        ("/d:/d:rw", Mount("/d", "/d", ("rw",))),
+        ("/d:/d:rslave+noexec+nodev+nofail", Mount("/d", "/d", ("rslave", "noexec", "nodev", "nofail"))),
+        ("tmpfs:/x:size=1G+mode=1777", Mount("tmpfs", "/x", ("size=1G", "mode=1777"))),
+        ("umount:/x", Mount("umount", "/x")),
     ],
 )
 def test_a_mount_is_read_into_its_parts(text: str, mount: Mount) -> None:
@@ -43,9 +48,18 @@ def test_a_mount_is_read_into_its_parts(text: str, mount: Mount) -> None:
         ("/tmp:", "has no target"),
         ("./d", "write ./d:/path/inside"),
         ("tmpfs", "has no target"),
+        *((f"/a:/b:{flag}", "pyxis ignores the flag") for flag in ("RO", "Ro", "readonly", "read-only", "ReadOnly")),
         ("/a:/b:RO", "write ro"),
         ("/a:/b:readonly", "write ro"),
-        ("/a:/b:bogus", "give ro or rw"),
+        ("/a:/b:nosuid+RO", "write ro"),
+        ("/a:/b:RW", "write rw"),
+        *(
+            (f"/a:/b:{flag}", "give ro or rw")
+            for flag in ("bogus", "z", "cached", "r", "ro nosuid", " ro", "ro+", "+ro")
+        ),
+        *((f"/a:/b:{flag}", "give ro or rw") for flag in ("x-move", "x-detach", "remount", "size=x", "mode=9", "ro=1")),
+        ("/a:/b:ro+rw", "both ro and rw"),
+        ("nosuid", "a flag of the mount before it"),
         ("/a:/b:", "give ro or rw"),
         ('/a":/b', "mount a path without it"),
         ("/a`id`:/b", "mount a path without it"),

@@ -327,6 +327,52 @@ def test_the_job_is_named_after_the_account_and_what_it_does(fields: dict[str, A
     assert plan(**fields)["job_name"] == name
 
 
+def test_what_a_job_name_cannot_hold_is_replaced_where_it_is_derived_and_that_is_said() -> None:
+    # HDR-03
+    made = plan(model_name="llama 3.1/8b \u00e9")
+    assert made["job_name"] == "acct.llama 3.1_8b _"
+    assert origin(made, "job_name") == "derived: account.model_name, with _ for what a job name cannot hold"
+    assert "--job-name=acct.llama 3.1_8b _" in made.holes["job_options"]
+    assert plan(account="a/b")["job_name"] == "a_b.single"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "refused"),
+    [
+        ("%x_%j.out", "x" * 200, False),
+        ("%x%x_%j.out", "x" * 117, False),
+        ("%x%x_%j.out", "x" * 118, True),
+        ("x" * 233 + "%j.out", "a", False),
+        ("x" * 400 + "%j.out", "a", True),
+    ],
+)
+def test_a_log_name_that_no_file_can_have_is_refused(pattern: str, name: str, refused: bool) -> None:
+    # HDR-06
+    if not refused:
+        assert plan(log_file_pattern=pattern, job_name=name)["job_name"] == name
+        return
+    (problem,) = problems(log_file_pattern=pattern, job_name=name)
+    assert "makes a file name of more than 255 characters; shorten it" in problem.message
+
+
+@pytest.mark.parametrize("part", ["%j", "100%%", "%x", "%4", "%20", "%5u", "a\\b"])
+def test_a_work_folder_whose_name_slurm_would_replace_is_refused(part: str) -> None:
+    # HDR-05
+    for fields in ({"remote_work_dir": f"/x/{part}/y"}, {"remote_cwd": f"/x/w{part}"}, {"work_dir": f"/a/{part}"}):
+        (problem,) = problems(**fields)
+        assert problem.place.endswith(": remote_work_dir")
+        assert "which Slurm replaces in the path of a log; take it out" in problem.message
+
+
+@pytest.mark.parametrize("name", ["100%", "a b% (c)", "%q", "%-", "50%é"])
+def test_a_percent_sign_that_slurm_leaves_alone_is_taken(name: str) -> None:
+    assert plan(remote_work_dir=f"/x/{name}")["remote_work_dir"] == f"/x/{name}"
+
+
+def test_a_temporary_branch_has_a_length_that_git_takes() -> None:
+    assert len(plan(model_name="x" * 3000)["temp_branch"]) < 150
+
+
 def test_limits_have_the_defaults_of_the_procedure() -> None:
     made = plan(build_project=True)
     expected = {
@@ -384,3 +430,9 @@ def test_any_name_of_a_model_gives_a_job_and_a_branch_that_there_can_be(model: s
     made = plan(model_name=model)
     assert check_job_name(made["job_name"]).startswith("acct.")
     assert len(made["temp_branch"]) < 250
+@pytest.mark.parametrize("field", ["time_limit", "build_time_limit"])
+def test_a_time_limit_in_another_form_is_shown_as_it_was_written(field: str) -> None:
+    given: dict[str, Any] = {field: "2h", "build_project": True}
+    made = plan(**given)
+    assert (made[field], origin(made, field)) == ("02:00:00", f"spec: {field}, written 2h")
+    assert origin(plan(**{**given, field: "02:00:00"}), field) == f"spec: {field}"

@@ -289,6 +289,7 @@ def test_ssh_options_that_undo_the_bundle_or_start_programs_are_refused(tmp_path
 
 @pytest.mark.parametrize(
     "option", ["--output=x", "--wrap=id", "--export=ALL", "--acc=x", "--job=x", "--nodes=2", "--array=1-3", "-t1",
+               "--requeue", "--no-requeue", "--open-mode=append",
                "nice", "--nice 5", "--nice=", "--comment=a#b", "--container-image=x", "--dependency=afterok:1"],
 )  # fmt: skip
 def test_sbatch_options_that_gen_or_a_field_sets_are_refused(tmp_path: Path, option: str) -> None:
@@ -297,7 +298,7 @@ def test_sbatch_options_that_gen_or_a_field_sets_are_refused(tmp_path: Path, opt
 
 
 @pytest.mark.parametrize(
-    "option", ["--nice=100", "--exclude=n[1-3]", "--requeue", "--gpus=8", "--mem-per-cpu=2G", "--hint=nomultithread"]
+    "option", ["--nice=100", "--exclude=n[1-3]", "--no-kill", "--gpus=8", "--mem-per-cpu=2G", "--hint=nomultithread"]
 )
 def test_other_sbatch_options_are_taken(tmp_path: Path, option: str) -> None:
     assert read(tmp_path, sbatch_options=[option]).spec.sbatch_options == (option,)

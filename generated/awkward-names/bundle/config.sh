@@ -35,7 +35,7 @@ readonly REMOTE_REPO='~/my runs/100% {of} (it)/engine'
 readonly REMOTE_WORK='~/my runs/100% {of} (it)/engine/work_dirs/Big_simulation_50_'
 
 # Where the scripts for the nodes go (derived: remote_work_dir, bundle_id)
-readonly SCRIPTS_DIR='~/my runs/100% {of} (it)/engine/work_dirs/Big_simulation_50_/scripts-66ccd99a02e6'
+readonly SCRIPTS_DIR='~/my runs/100% {of} (it)/engine/work_dirs/Big_simulation_50_/scripts-8fdabc6b1402'
 
 # Folders of the clone that are wiped and restored from the snapshot (default)
 readonly REFRESH_PATHS=('cpp/')
@@ -80,4 +80,4 @@ readonly MONITOR_SECONDS=3600
 readonly PATIENCE_SECONDS=600
 
 # What tells this bundle from others (derived: every value above)
-readonly BUNDLE_ID='66ccd99a02e6'
+readonly BUNDLE_ID='8fdabc6b1402'

@@ -4,6 +4,8 @@
 # `gen bundle` again; where there is no gen, change it here. What the nodes use stands in build.slurm and
 # recipes/, in the lines under the header.
 #
+# Note: spec.json:3: mfa_style: true: the bundle uses an open connection of yours where there is one, and else says how to open it
+#
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2016,SC2088  # read by the other scripts; values stand as they are, nothing in them expands
 
@@ -35,7 +37,7 @@ readonly REMOTE_REPO='/lustre/users/hpcuser/engine'
 readonly REMOTE_WORK='/lustre/users/hpcuser/engine/work_dirs/llm_research.batch'
 
 # Where the scripts for the nodes go (derived: remote_work_dir, bundle_id)
-readonly SCRIPTS_DIR='/lustre/users/hpcuser/engine/work_dirs/llm_research.batch/scripts-4cc8fd77b1ac'
+readonly SCRIPTS_DIR='/lustre/users/hpcuser/engine/work_dirs/llm_research.batch/scripts-eab4c7fb556d'
 
 # Folders of the clone that are wiped and restored from the snapshot (default)
 readonly REFRESH_PATHS=('cpp/')
@@ -86,4 +88,4 @@ readonly MONITOR_SECONDS=3600
 readonly PATIENCE_SECONDS=600
 
 # What tells this bundle from others (derived: every value above)
-readonly BUNDLE_ID='4cc8fd77b1ac'
+readonly BUNDLE_ID='eab4c7fb556d'

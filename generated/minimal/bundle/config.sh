@@ -35,7 +35,7 @@ readonly REMOTE_REPO='~/runs/engine'
 readonly REMOTE_WORK='~/runs/engine/work_dirs/proj42.single'
 
 # Where the scripts for the nodes go (derived: remote_work_dir, bundle_id)
-readonly SCRIPTS_DIR='~/runs/engine/work_dirs/proj42.single/scripts-02e8c8e9ee6d'
+readonly SCRIPTS_DIR='~/runs/engine/work_dirs/proj42.single/scripts-f8a999b55a67'
 
 # Folders of the clone that are wiped and restored from the snapshot (default)
 readonly REFRESH_PATHS=('cpp/')
@@ -71,4 +71,4 @@ readonly MONITOR_SECONDS=3600
 readonly PATIENCE_SECONDS=600
 
 # What tells this bundle from others (derived: every value above)
-readonly BUNDLE_ID='02e8c8e9ee6d'
+readonly BUNDLE_ID='f8a999b55a67'

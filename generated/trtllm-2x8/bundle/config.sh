@@ -35,7 +35,7 @@ readonly REMOTE_REPO='/lustre/users/hpcuser/TensorRT-LLM'
 readonly REMOTE_WORK='/lustre/users/hpcuser/TensorRT-LLM/work_dirs/deepseek_v3_lite_20260430'
 
 # Where the scripts for the nodes go (derived: remote_work_dir, bundle_id)
-readonly SCRIPTS_DIR='/lustre/users/hpcuser/TensorRT-LLM/work_dirs/deepseek_v3_lite_20260430/scripts-82e34b2bf8e3'
+readonly SCRIPTS_DIR='/lustre/users/hpcuser/TensorRT-LLM/work_dirs/deepseek_v3_lite_20260430/scripts-b1a21b76512a'
 
 # Folders of the clone that are wiped and restored from the snapshot (default)
 readonly REFRESH_PATHS=('cpp/')
@@ -80,4 +80,4 @@ readonly MONITOR_SECONDS=14400
 readonly PATIENCE_SECONDS=600
 
 # What tells this bundle from others (derived: every value above)
-readonly BUNDLE_ID='82e34b2bf8e3'
+readonly BUNDLE_ID='b1a21b76512a'

@@ -83,8 +83,8 @@ find_unanswered() {
 name_log() {
     local name=${1//%%/$'\001'}
     name=${name//%[jA]/$job}
-    name=${name//%u/$(id -un)}
-    name=${name//%x/$JOB_NAME}
+    name=${name//%u/"$(id -un)"}
+    name=${name//%x/"$JOB_NAME"}
     printf '%s\n' "${name//$'\001'/%}"
 }
 
