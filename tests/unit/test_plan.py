@@ -430,6 +430,8 @@ def test_any_name_of_a_model_gives_a_job_and_a_branch_that_there_can_be(model: s
     made = plan(model_name=model)
     assert check_job_name(made["job_name"]).startswith("acct.")
     assert len(made["temp_branch"]) < 250
+
+
 @pytest.mark.parametrize("field", ["time_limit", "build_time_limit"])
 def test_a_time_limit_in_another_form_is_shown_as_it_was_written(field: str) -> None:
     given: dict[str, Any] = {field: "2h", "build_project": True}
