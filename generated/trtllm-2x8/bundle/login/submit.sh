@@ -18,7 +18,7 @@ submitted=$scripts/submitted/$token.slurm
 
 take_files() {
     mkdir -p "$scripts/log" "$scripts/submitted" 2>"$scratch/errors" || fail "cannot make $scripts: $(tail -n 1 "$scratch/errors")"
-    tar -C "$scripts" -xf - --no-same-owner 2>"$scratch/errors" || fail "cannot write into $scripts: $(tail -n 1 "$scratch/errors")"
+    tar -C "$scripts" -xf - --no-same-owner 2>"$scratch/errors" || fail "cannot write into $scripts: $(sed -n 1p "$scratch/errors")"
 }
 
 # find_job: put the id of the job with this token in $job, or nothing; 1 when it cannot be told.
