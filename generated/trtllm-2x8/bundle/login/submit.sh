@@ -66,7 +66,7 @@ submit() {
 # sbatch gave no id. A lost answer is no lost request: the job is looked for before anything is said.
 find_unanswered() {
     local try reason
-    reason=$(sed -n 's/^sbatch: error: //p' "$scratch/errors" | paste -s -d ';' -)
+    reason=$(sed -nE 's/^sbatch: (error: )?//p' "$scratch/errors" | paste -s -d ';' - | sed 's/;/; /g')
     reason=${reason:-$(tail -n 1 "$scratch/errors")}
     case $(cat "$scratch/errors") in
         *'timed out'* | *'Unable to contact'* | *'Zero Bytes'* | *'communication'* | '') ;;
