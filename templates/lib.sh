@@ -3,7 +3,7 @@
 # Runs on:  your machine (bash 3.2 or later); sourced by each step after config.sh
 # Reads:    $bundle, the folder of this bundle
 # Writes:   .run/, or $GEN_STATE_DIR where that is set (for a bundle that is read-only)
-# Calls:    basename cat date mkdir mv
+# Calls:    basename cat date mkdir mv sed tr
 #
 # shellcheck shell=bash
 
@@ -20,7 +20,7 @@ die() {
     local code=$1
     shift
     say "$*"
-    keep trouble "$step: $*"
+    (keep trouble "$step: $*") || : "a disk that is full as well must not take the place of what failed"
     exit "$code"
 }
 
@@ -39,10 +39,20 @@ need() {
     done
 }
 
+# last_words FILE: the last line of a program's complaint, as it can stand in a sentence.
+last_words() {
+    tr -d '\000-\010\013-\037\177' <"$1" | sed -n -e '/[^[:space:]]/h' -e '$ {g;s/[.[:space:]]*$//;p;}'
+}
+
 # keep NAME VALUE: remember VALUE in the record of this run; kept NAME: give it back, or nothing.
 keep() {
-    printf '%s\n' "$2" >"$state/$1.new"
-    mv "$state/$1.new" "$state/$1"
+    local why
+    why=$({ printf '%s\n' "$2" >"$state/$1.new" && mv "$state/$1.new" "$state/$1"; } 2>&1) || lose_record "$why"
+}
+
+# lose_record WHY: stop, since this run could not be remembered; so nothing is done that would have to be.
+lose_record() {
+    refuse "cannot write to $state: ${1##*: }. Set GEN_STATE_DIR to a folder that can be written to, or make room there, and run ./$step.sh again."
 }
 
 kept() {
@@ -57,13 +67,14 @@ put_aside() {
     place=$state/earlier/$(date -u +%Y%m%dT%H%M%SZ)
     mkdir -p "$place"
     for item in "$state"/*; do
-        [ "$item" = "$state/earlier" ] || mv "$item" "$place/"
+        case $item in "$state/earlier" | "$state/branch") ;; *) mv "$item" "$place/" ;; esac
     done
     say "the record of the run before is in $place"
 }
 
 make_state() {
-    mkdir -p "$state" 2>/dev/null || refuse "cannot write to $state. Set GEN_STATE_DIR to a folder of yours, and run it again."
+    local why
+    why=$(mkdir -p "$state" 2>&1) || lose_record "$why"
 }
 
 # begin_step: open the record; from here on, finish_step runs however the step ends.
@@ -82,7 +93,7 @@ finish_step() {
     trap '' HUP INT TERM
     tidy
     [ "$code" -ne 0 ] || keep "done.$step" "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
-    record end "$code"
+    (record end "$code") || : "told, and less than what this ended with"
     exit "$code"
 }
 
@@ -93,6 +104,7 @@ tidy() {
 
 # record EVENT [CODE]: add a line to events.jsonl, for programs that follow the run.
 record() {
-    printf '{"time":"%s","step":"%s","event":"%s"%s}\n' \
-        "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$step" "$1" "${2:+,\"code\":$2}" >>"$state/events.jsonl"
+    local why
+    why=$({ printf '{"time":"%s","step":"%s","event":"%s"%s}\n' \
+        "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$step" "$1" "${2:+,\"code\":$2}" >>"$state/events.jsonl"; } 2>&1) || lose_record "$why"
 }

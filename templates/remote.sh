@@ -2,7 +2,7 @@
 #
 # Runs on:  your machine (bash 3.2 or later); sourced after lib.sh
 # Reads:    config.sh and login/, which it sends
-# Writes:   .run/answers, .run/errors
+# Writes:   .run/answers, .run/errors, .run/ssh_code
 # Calls:    cat sed ssh tail tr
 #
 # shellcheck shell=bash
@@ -44,7 +44,10 @@ on_login() {
             printf '%s=%q\n' "${assignment%%=*}" "${assignment#*=}"
         done
         cat "$bundle/login/$script" -
-    } | connect 2>"$state/errors" | tr -d '\r' >"$state/answers" || : "told by answer end"
+    } | {
+        connect 2>"$state/errors"
+        printf '%s\n' $? >"$state/ssh_code"
+    } | tr -d '\r' >"$state/answers" || : "told by answer end"
     case $(answer end) in
         0) return 0 ;;
         '' | "$CANNOT_TELL") return "$CANNOT_TELL" ;;
@@ -65,17 +68,38 @@ answers() {
 trouble_there() {
     local word
     word=$(answer error)
-    [ -n "$word" ] || word=$(tail -n 1 "$state/errors")
+    [ -n "$word" ] || word=$(last_words "$state/errors")
     printf '%s' "${word:-no word came back}"
 }
 
-# expect_end CODE RESULT ADVICE: stop unless RESULT, what on_login returned, is 0. CODE is for a script that failed.
+# way_out: what to do about it, as far as the words of Slurm, of git or of a disk tell.
+way_out() {
+    local word then="run ./$step.sh again" remake='make the bundle again'
+    case $(trouble_there) in
+        *'invalid partition'*) word="Correct partition in the spec (sinfo there lists them), and $remake" ;;
+        *'nvalid account'*) word="Correct account in the spec (sacctmgr show associations there lists yours), and $remake" ;;
+        *'nvalid qos'*) word="Correct qos in the spec (sacctmgr show qos there lists them), and $remake" ;;
+        *'time limit'*) word="Lower the time limit in the spec (sinfo --format='%P %l' there lists the highest), and $remake" ;;
+        *'ode count'* | *'node configuration'* | *'More processors'*) word="Ask for less in the spec (sinfo --Node --long there lists the nodes), and $remake" ;;
+        *'unrecognized option'* | *'invalid option'*) word="Correct sbatch_options in the spec, and $remake" ;;
+        *'Permission denied ('*) word="Give the login node a key that the repository knows (try there: git ls-remote $REPO_URL), and $then" ;;
+        *'No space left'* | *'unable to write'* | *'write error'* | *'Wrote only'* | *'uota exceeded'*) word="Make room there (df -h, quota), and $then" ;;
+        *'Read-only file system'* | *': Permission denied'* | *'Not a directory'* | *'name too long'*) word="Give a place that you can write to in the spec, and $remake" ;;
+        *'failed to run'*) word="Have it installed there, and $then" ;;
+        *'cannot clone'* | *'cannot fetch'*) word="The login node has to reach the repository by itself (try there: git ls-remote $REPO_URL); mend that and $then" ;;
+        *) word="Mend that and $then" ;;
+    esac
+    printf '%s' "$word"
+}
+
+# expect_end CODE RESULT [WORD]: stop unless RESULT, what on_login returned, is 0. CODE is for a script that failed; WORD
+# is what else has to be known then.
 expect_end() {
     case $2 in
         0) ;;
         "$CANNOT_TELL")
             die "$CANNOT_TELL" "no answer from $SSH_HOST: $(trouble_there). Nothing was concluded; run ./$step.sh again."
             ;;
-        *) die "$1" "on $SSH_HOST: $(trouble_there). $3" ;;
+        *) die "$1" "on $SSH_HOST: $(trouble_there). ${3:+$3 }$(way_out)." ;;
     esac
 }

@@ -203,6 +203,9 @@ def show_plan(plan: Plan, read: ReadSpec, *, as_json: bool) -> None:
     for value in resolved:
         shown = value.value if isinstance(value.value, str) else json.dumps(value.value, ensure_ascii=False)
         line = show_text(shown.replace("\n", "\\n"))
+        if isinstance(value.value, tuple) and width + len(line) > 78:  # a list that is too long has an item a line
+            items = [show_text(json.dumps(item, ensure_ascii=False)) for item in value.value]
+            line = "[" + f",\n{'':{width + 3}}".join(items) + "]"
         print(f"{value.name:{width}}  {line}")
         print(textwrap.indent(textwrap.fill(value.origin, 76 - width), " " * (width + 4)))
     show_remarks(remarks)

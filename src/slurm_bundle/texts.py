@@ -38,7 +38,7 @@ BASH_NAMES = frozenset({
 JOB_NAMES = frozenset({
     "SCRIPTS_DIR", "REPO_DIR", "WORK_DIR", "TASKS", "TASKS_PER_NODE", "GPUS_PER_NODE", "CPUS_PER_TASK",
     "PROCESSES_PER_NODE", "MPI", "NETWORK", "GPU_CLOCKS", "CONTAINER_IMAGE", "CONTAINER_MOUNTS", "CONTAINER_ENV",
-    "MARKS", "COMMAND", "exit_file", "proof", "rank", "count", "options", "code",
+    "MARKS", "EXIT_FILE", "proof", "rank", "code", "failed", "absent", "stopped", "trouble", "pause", "options", "mark",
 })  # fmt: skip
 SLURM_PREFIXES = ("SLURM_", "SBATCH_", "PYXIS_")
 VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|[{(].*)")

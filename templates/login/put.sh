@@ -3,7 +3,7 @@
 # Runs on:  the login node, after login/lib.sh
 # Reads:    a tar stream on stdin
 # Writes:   REMOTE_WORK
-# Calls:    mkdir tail tar
+# Calls:    mkdir sed tar
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh
@@ -14,8 +14,8 @@ case ${1-} in -h | --help) exec sed -n '/^#/!q; s/^# \{0,1\}//p' "$0" ;; esac
 main() {
     local work
     work=$(at_home "$REMOTE_WORK")
-    mkdir -p "$work" || fail "cannot make $work"
-    tar -C "$work" -xf - --no-same-owner 2>"$scratch/tar" || fail "cannot unpack into $work: $(tail -n 1 "$scratch/tar")"
+    mkdir -p "$work" 2>"$scratch/errors" || fail "cannot make $work: $(sed -n 1p "$scratch/errors")"
+    tar -C "$work" -xf - --no-same-owner 2>"$scratch/errors" || fail "cannot unpack into $work: $(sed -n 1p "$scratch/errors")"
 }
 
 main

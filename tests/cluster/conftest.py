@@ -1,5 +1,6 @@
 """A world for each test: a dirty repository, an origin, a folder on the cluster, and gen as it is installed."""
 
+import itertools
 import json
 import os
 import shlex
@@ -18,6 +19,7 @@ import pytest
 from tests.project import git, make_dirty, make_project
 
 ROOT = Path(__file__).parents[2]
+WORLDS = itertools.count()
 
 
 def read_environment() -> dict[str, str]:
@@ -193,7 +195,7 @@ def world(
 ) -> Iterator[World]:
     repo = tmp_path / "engine"
     shutil.copytree(template_project, repo, symlinks=True)
-    name = f"{request.node.name.split('[')[0][:40]}-{tmp_path.name[-12:]}-{os.getpid()}"
+    name = f"{request.node.name.split('[')[0][:40]}-{os.getpid()}-{next(WORLDS)}"
     origin = Path(cluster["GEN_ORIGIN_DIR"]) / name / "engine.git"
     origin.parent.mkdir()
     subprocess.run(["git", "clone", "--quiet", "--bare", str(repo), str(origin)], check=True)

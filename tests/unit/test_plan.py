@@ -10,7 +10,7 @@ from slurm_bundle.catalog import Catalog, load_catalog
 from slurm_bundle.plan import Plan, resolve_plan
 from slurm_bundle.problems import SpecError
 from slurm_bundle.resolving import Missing
-from slurm_bundle.rules import Surroundings
+from slurm_bundle.rules import BATCH_FAILURES, SILENT_FAILURES, Surroundings
 from slurm_bundle.spec import check_values, read_spec
 from slurm_bundle.texts import check_job_name
 
@@ -100,6 +100,18 @@ def test_ssh_host_comes_from_the_pattern_of_the_catalog(tmp_path: Path) -> None:
 def test_an_explicit_empty_array_is_an_answer_too() -> None:
     assert plan(hang_patterns=[])["hang_patterns"] == ()
     assert plan()["hang_patterns"] == ("hang detected",)
+
+
+@pytest.mark.req("B27")
+def test_what_slurm_prints_of_a_failed_step_is_a_failure_unless_an_empty_list_says_that_nothing_is() -> None:
+    assert plan()["failure_patterns"] == SILENT_FAILURES
+    given = plan(failure_patterns=["FAILED"])
+    assert given["failure_patterns"] == ("FAILED", *SILENT_FAILURES)
+    assert origin(given, "failure_patterns").startswith("spec: failure_patterns, and what Slurm prints")
+    assert not plan(failure_patterns=[])["failure_patterns"]
+    here = replace(HERE, batch_script="#!/bin/sh\n")
+    own = plan(here=here, command=..., script_path="own.slurm", failure_patterns="FAILED")
+    assert own["failure_patterns"] == ("FAILED", *BATCH_FAILURES)
 
 
 def test_the_origin_of_the_clone_stands_in_for_repo_url() -> None:

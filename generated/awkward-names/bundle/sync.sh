@@ -27,10 +27,16 @@ tidy() {
     [ -z "$scratch" ] || rm -rf "$scratch"
 }
 
+make_scratch() {
+    scratch=$(mktemp -d 2>"$state/errors") ||
+        die $FAILED "cannot make a folder for temporary files: $(last_words "$state/errors"). Set TMPDIR to a folder that can be written to, and run ./sync.sh again."
+}
+
 # The names of the untracked files, each ended by a NUL, and begun by ./ so that none is taken for an option.
 list_untracked() {
     local name
-    git_here ls-files --others --exclude-standard -z >"$scratch/untracked"
+    git_here ls-files --others --exclude-standard -z >"$scratch/untracked" 2>"$scratch/errors" ||
+        die $FAILED "cannot list the untracked files of $top: $(reason). Mend that and run ./sync.sh again."
     while IFS= read -r -d '' name; do
         if [ -f "$top/$name" ] || [ -L "$top/$name" ] || [ -d "$top/$name" ]; then
             printf './%s\0' "$name"
@@ -63,13 +69,13 @@ deliver() {
             on_login sync.sh "branch=$branch" "snapshot=$snapshot" "untracked=$untracked" || code=$?
         check_packed 'the untracked files'
     fi
-    expect_end $FAILED "$code" 'Mend that and run ./sync.sh again.'
+    expect_end $FAILED "$code"
     repo=$(answer repo)
 }
 
 begin_step
 need $FAILED git ssh tar
-scratch=$(mktemp -d)
+make_scratch
 open_repository
 drop_branch
 take_snapshot

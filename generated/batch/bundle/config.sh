@@ -37,7 +37,7 @@ readonly REMOTE_REPO='/lustre/users/hpcuser/engine'
 readonly REMOTE_WORK='/lustre/users/hpcuser/engine/work_dirs/llm_research.batch'
 
 # Where the scripts for the nodes go (derived: remote_work_dir, bundle_id)
-readonly SCRIPTS_DIR='/lustre/users/hpcuser/engine/work_dirs/llm_research.batch/scripts-eab4c7fb556d'
+readonly SCRIPTS_DIR='/lustre/users/hpcuser/engine/work_dirs/llm_research.batch/scripts-515bfbcc1609'
 
 # Folders of the clone that are wiped and restored from the snapshot (default)
 readonly REFRESH_PATHS=('cpp/')
@@ -72,8 +72,8 @@ readonly HANG_PATTERNS=('hang detected')
 # One of these has to be in the log of a job that passed (spec: success_patterns)
 readonly SUCCESS_PATTERNS=('passed')
 
-# None of these may be in it (spec: failure_patterns)
-readonly FAILURE_PATTERNS=('FAILED' 'Traceback')
+# None of these may be in it (spec: failure_patterns, and what Slurm prints of a step that failed)
+readonly FAILURE_PATTERNS=('FAILED' 'Traceback' 'srun: error: ' 'pyxis: failed to export')
 
 # Seconds between two looks at a job, at first (default)
 readonly POLL_SECONDS=30
@@ -88,4 +88,4 @@ readonly MONITOR_SECONDS=3600
 readonly PATIENCE_SECONDS=600
 
 # What tells this bundle from others (derived: every value above)
-readonly BUNDLE_ID='eab4c7fb556d'
+readonly BUNDLE_ID='515bfbcc1609'

@@ -34,7 +34,7 @@ judge_state() {
     local what="$1 $2"
     case ${state_there?} in
         COMPLETED) judge_completed "$1" "$2" ;;
-        FAILED) conclude FAILED "$what failed with exit code ${exit_there:-unknown}$(explain_exit "$1")" "$(advise_on_failure)" ;;
+        FAILED) conclude FAILED "$what failed with exit code ${exit_there:-unknown}$(explain_exit "$1")" "$(advise_exit)" ;;
         TIMEOUT | DEADLINE) conclude TIMEOUT "$what reached its time limit" 'raise time_limit in the spec' ;;
         OUT_OF_ME*) conclude OUT_OF_MEMORY "$what ran out of memory" 'raise mem in the spec, or take fewer tasks a node' ;;
         CANCELLED) conclude CANCELLED "$what was cancelled, by somebody or by Slurm" 'if it was not you, ask sacct --jobs='"$2"' --format=State%30 who it was' ;;
@@ -43,19 +43,22 @@ judge_state() {
     esac
 }
 
+# What the exit code means, or in the job script's own words, which follow its proof in the exit file.
 explain_exit() {
     local log
     log=$(kept "$1.out")
-    case $exit_there in
-        0:53) printf ' (Slurm could not open the log: its folder is missing or not writable on %s: %s)' "${nodes:-the node}" "${log%/*}" ;;
-        *:9) printf '%s' ' (killed by signal 9, often for want of memory)' ;;
+    case $exit_there/$exit_file in
+        0:53/*) printf ' (Slurm could not open the log: its folder is missing or not writable on %s: %s)' "${nodes:-the node}" "${log%/*}" ;;
+        *:9/*) printf '%s' ' (killed by signal 9, often for want of memory)' ;;
+        */*' unproven '*) printf ' (%s)' "${exit_file#* unproven }" ;;
     esac
 }
 
-advise_on_failure() {
-    case $exit_there in
-        0:53) printf 'make that folder, or find out why that node does not see it, and submit again' ;;
-        *) printf 'the excerpt of its log says where' ;;
+advise_exit() {
+    case $exit_there/$(answer log) in
+        0:53/*) printf '%s' 'make that folder again with ./run_all.sh --from sync, or find out why that node does not see it' ;;
+        */none) printf '%s' 'there is no log; see whether its file system is there and has room' ;;
+        *) printf '%s' 'the excerpt of its log says where' ;;
     esac
 }
 
@@ -67,7 +70,9 @@ judge_completed() {
     if [ "$exit_there" != 0:0 ] && [ -n "$exit_there" ]; then
         conclude FAILED "$what is COMPLETED with exit code $exit_there" 'the excerpt of its log says where'
     elif [ -n "$found" ]; then
-        conclude FAILED "$what ended with exit code 0, but its log says: $found" 'where that line is harmless, correct failure_patterns'
+        conclude FAILED "$what ended with exit code 0, but its log says: $found" 'where that line is harmless, correct failure_patterns ([] for none)'
+    elif [ "$(answer log)" = none ]; then
+        conclude FAILED "$what ended with exit code 0, but there is no log: it never ran" 'ask the site why its node did not start it; sinfo --list-reasons tells whether that node was drained'
     elif [ -n "$lacking" ]; then
         conclude FAILED "$what ended with exit code 0, but its log has none of the success patterns" 'if the job is right, correct success_patterns'
     elif [ "$exit_file" = '0 proven' ]; then
@@ -79,7 +84,7 @@ judge_completed() {
     elif [ "$1" = job ]; then
         conclude PASSED "$what ended with exit code 0; unproven, as the batch script is your own and the spec has no success_patterns" 'give success_patterns, so that a run that did nothing can be told from one that passed'
     else
-        conclude FAILED "$what ended with exit code 0, but its tasks left no mark of having run" 'look at the log: a container that could not start also ends with 0'
+        conclude FAILED "$what ended with exit code 0, but its tasks left no mark of having run$(explain_exit)" 'look at the log: a container that could not start also ends with 0'
     fi
 }
 

@@ -7,7 +7,7 @@
 # Writes:   .run/report.txt, .run/report.json
 # Calls:    basename cat date dirname iconv mkdir mv sed ssh tail tr
 # Undo:     nothing to undo
-# Exit:     0 the report is written, 2 wrong use, 13 the line broke
+# Exit:     0 the report is written, 2 wrong use, 13 the logs could not be read
 
 set -euo pipefail
 case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac
@@ -37,7 +37,7 @@ fetch_excerpt() {
     of=$(kept verdict_of)
     [ "$(kept status)" != HANG_DETECTED ] || lines=200
     on_login collect.sh "out=$(kept "$of.out")" "err=$(kept "$of.err")" "lines=$lines" </dev/null || code=$?
-    expect_end 1 "$code" 'Run ./collect.sh again.'
+    expect_end "$CANNOT_TELL" "$code"
 }
 
 write_json() {

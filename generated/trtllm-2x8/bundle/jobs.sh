@@ -24,7 +24,7 @@ submit_once() {
     [ -n "$(kept "$kind.token")" ] || keep "$kind.token" "$BUNDLE_ID-$(date -u +%Y%m%d%H%M%S)-$$"
     COPYFILE_DISABLE=1 tar -C "$bundle" -cf - "$@" |
         on_login submit.sh "kind=$kind" "token=$(kept "$kind.token")" ${secrets+"${secrets[@]}"} || code=$?
-    expect_end 7 "$code" "Nothing was submitted. Mend that and run ./$step.sh again."
+    expect_end 7 "$code" 'Nothing was submitted.'
     for name in cluster out err; do
         keep "$kind.$name" "$(answer $name)"
     done

@@ -82,6 +82,14 @@ start_mariadbd() {
         --innodb-flush-log-at-trx-commit=0 --innodb-lock-wait-timeout=900 --innodb-log-file-size=16M
 }
 
+# lustre/ stands for a shared file system: what is mounted there is so on the login node and on both nodes.
+share_mounts() {
+    if ! mountpoint --quiet "$ROOT/lustre"; then
+        mount --bind "$ROOT/lustre" "$ROOT/lustre"
+        mount --make-shared "$ROOT/lustre"
+    fi
+}
+
 # Prints the folders that each node needs for itself, and that two slurmd of one host would share.
 list_node_folders() {
     local user setting path

@@ -2,35 +2,42 @@
 #
 # Runs on:  the login node, after login/lib.sh
 # Writes:   REMOTE_CWD, where it is missing
-# Reports:  user, host, slurm; missing=... for each thing that is missing; error=... if anything is
+# Reports:  user, host, slurm; missing=... for each thing that is missing; error=... if Slurm does not answer
 # Calls:    hostname id mkdir squeue
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh
 case ${1-} in -h | --help) exec sed -n '/^#/!q; s/^# \{0,1\}//p' "$0" ;; esac
 
-missing=0
+: "${scratch:?}"
+missing=''
 
 miss() {
     report missing "$*"
-    missing=$((missing + 1))
+    missing=yes
+}
+
+# find_absent COMMAND...: those of them that there are not, into $absent.
+find_absent() {
+    local name
+    absent=''
+    for name in "$@"; do
+        command -v "$name" >/dev/null || absent="$absent $name"
+    done
 }
 
 check_commands() {
-    local name
-    for name in sbatch squeue scancel scontrol srun; do
-        command -v "$name" >/dev/null || miss "$name is not on the PATH of a plain ssh command; name what sets Slurm up in remote_init (such as: module load slurm)"
-    done
-    for name in git tar; do
-        command -v "$name" >/dev/null || miss "$name is not installed, or not on the PATH of a plain ssh command"
-    done
+    find_absent sbatch squeue scancel scontrol srun
+    [ -z "$absent" ] || miss "no$absent on the PATH of a plain ssh command; name what sets Slurm up in remote_init (such as: module load slurm)"
+    find_absent git tar
+    [ -z "$absent" ] || miss "no$absent on the PATH of a plain ssh command; have it installed, or name what sets it up in remote_init"
 }
 
 check_folder() {
     local cwd
     cwd=$(at_home "$REMOTE_CWD")
-    mkdir -p "$cwd" || miss "$cwd cannot be made; correct remote_cwd"
-    [ ! -d "$cwd" ] || [ -w "$cwd" ] || miss "$cwd cannot be written to; correct remote_cwd"
+    mkdir -p "$cwd" 2>"$scratch/errors" || miss "cannot make $cwd: $(sed -n 1p "$scratch/errors"); correct remote_cwd in the spec"
+    [ ! -d "$cwd" ] || [ -w "$cwd" ] || miss "$cwd cannot be written to; correct remote_cwd in the spec"
 }
 
 main() {
@@ -39,7 +46,7 @@ main() {
     report host "$(hostname)"
     check_commands
     check_folder
-    [ "$missing" -eq 0 ] || fail "$missing of the things above missing"
+    [ -z "$missing" ] || exit 1
     ask squeue --version || fail "squeue --version gave no answer: $(complaint)"
     report slurm "$(reply)"
 }

@@ -5,7 +5,7 @@
 # Writes:   nothing; on a hang, the job is cancelled
 # Reports:  queue=STATE|REASON|START|NODES, gone or unknown; out_seen, err_seen; progress; hang; and of the end:
 #           ended, row=JOBID|STATE|EXIT|ELAPSED|NODES (sacct), control=the same but the id (scontrol), exit=CODE PROOF
-#           (the job script's own word), success and failure (the line with the pattern)
+#           WORDS (the job script's own), log=none, success and failure (the line with the pattern)
 # Calls:    cat grep id sacct scancel scontrol sed sleep squeue tail tr wc
 #
 # shellcheck shell=bash
@@ -75,6 +75,7 @@ ask_end() {
         report control "$(reply | sed -nE 's/.* JobState=([A-Z_]+).* ExitCode=([0-9]+:[0-9]+).* RunTime=([^ ]+).* NodeList=([^ ]+).*/\1|\2|\3|\4/p')"
     file=$(at_home "$SCRIPTS_DIR")/log/$kind.$job.exit
     [ ! -r "$file" ] || report exit "$(tail -n 1 "$file")"
+    [ -e "$out" ] || [ -e "$err" ] || report log none
     if [ "$kind" = build ]; then
         check_build_log
     else

@@ -19,13 +19,21 @@ work=$(at_home "$REMOTE_WORK")
 try_git() {
     local doing=$1
     shift
-    timeout 1800 git "$@" >/dev/null 2>"$scratch/git" </dev/null || fail "cannot $doing: $(tail -n 1 "$scratch/git")"
+    timeout 1800 git "$@" >/dev/null 2>"$scratch/errors" </dev/null || fail "cannot $doing: $(reason)"
 }
 
-make_root() {
-    local root
-    root=$(at_home "$USER_ROOT")
-    mkdir -p "$root" 2>"$scratch/git" || fail "cannot make $root: $(tail -n 1 "$scratch/git")"
+# The line of a complaint that tells the most, in this order: about the disk, from git's other end, from git, the last.
+reason() {
+    local words word
+    for words in 'No space left|quota exceeded|Read-only file system' 'Permission denied|verification failed|^ssh: |^remote: ' '^(fatal|error|tar): ' '.'; do
+        word=$(grep -m 1 -E -e "$words" "$scratch/errors") && break
+    done
+    word=${word%$'\r'}
+    printf '%s\n' "${word%.}"
+}
+
+make_folder() {
+    mkdir -p "$1" 2>"$scratch/errors" || fail "cannot make $1: $(reason)"
 }
 
 clone_or_fetch() {
@@ -40,8 +48,11 @@ clone_or_fetch() {
 # The logs of earlier runs may lie inside the clone: they are no leftovers.
 spare_work() {
     local line=/${work#"$repo"/}/
-    mkdir -p "$work" .git/info 2>"$scratch/git" || fail "cannot make $work: $(tail -n 1 "$scratch/git")"
-    case $work in "$repo"/*) grep -qxF -e "$line" .git/info/exclude 2>"$scratch/git" || printf '%s\n' "$line" >>.git/info/exclude ;; esac
+    make_folder "$work"
+    make_folder .git/info
+    case $work in "$repo"/*) ;; *) return 0 ;; esac
+    grep -qxF -e "$line" .git/info/exclude 2>"$scratch/errors" || { printf '%s\n' "$line" >>.git/info/exclude; } 2>"$scratch/errors" ||
+        fail "cannot write $repo/.git/info/exclude: $(reason)"
 }
 
 # What somebody left in the clone is stashed, never thrown away. (stash save: stash push is not in git before 2.13.)
@@ -55,18 +66,18 @@ check_out() {
     try_git "check out $branch in $repo" checkout --force -B "$branch" "origin/$branch"
     for path in ${REFRESH_PATHS[@]+"${REFRESH_PATHS[@]}"}; do
         git rev-parse --quiet --verify "HEAD:${path%/}" >/dev/null || continue
-        rm -rf -- "${path:?}" 2>"$scratch/git" || fail "cannot clear $repo/$path: $(tail -n 1 "$scratch/git")"
+        rm -rf -- "${path:?}" 2>"$scratch/errors" || fail "cannot clear $repo/$path: $(reason)"
         try_git "restore $path in $repo" checkout HEAD -- "$path"
     done
     [ "$(git rev-parse HEAD)" = "$snapshot" ] || fail "$repo is at $(git rev-parse HEAD) and not at $snapshot, which was sent"
 }
 
 unpack_untracked() {
-    [ "$untracked" -eq 0 ] || tar -xf - --no-same-owner 2>"$scratch/tar" || fail "cannot unpack the untracked files in $repo: $(tail -n 1 "$scratch/tar")"
+    [ "$untracked" -eq 0 ] || tar -xf - --no-same-owner 2>"$scratch/errors" || fail "cannot unpack the untracked files in $repo: $(reason)"
 }
 
 main() {
-    make_root
+    make_folder "$(at_home "$USER_ROOT")"
     clone_or_fetch
     spare_work
     set_leftovers_aside

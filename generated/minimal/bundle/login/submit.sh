@@ -18,7 +18,7 @@ submitted=$scripts/submitted/$token.slurm
 
 take_files() {
     mkdir -p "$scripts/log" "$scripts/submitted" 2>"$scratch/errors" || fail "cannot make $scripts: $(tail -n 1 "$scratch/errors")"
-    tar -C "$scripts" -xf - --no-same-owner 2>"$scratch/errors" || fail "cannot write into $scripts: $(tail -n 1 "$scratch/errors")"
+    tar -C "$scripts" -xf - --no-same-owner 2>"$scratch/errors" || fail "cannot write into $scripts: $(sed -n 1p "$scratch/errors")"
 }
 
 # find_job: put the id of the job with this token in $job, or nothing; 1 when it cannot be told.
@@ -61,7 +61,7 @@ submit() {
 # sbatch gave no id. A lost answer is no lost request: the job is looked for before anything is said.
 find_unanswered() {
     local try reason
-    reason=$(sed -n 's/^sbatch: error: //p' "$scratch/errors" | paste -s -d ';' -)
+    reason=$(sed -nE 's/^sbatch: (error: )?//p' "$scratch/errors" | paste -s -d ';' - | sed 's/;/; /g')
     reason=${reason:-$(tail -n 1 "$scratch/errors")}
     case $(cat "$scratch/errors") in
         *'timed out'* | *'Unable to contact'* | *'Zero Bytes'* | *'communication'* | '') ;;

@@ -21,6 +21,10 @@ leave() {
     report end "$1"
 }
 
+[ -n "${HOME-}" ] || {
+    unset HOME
+    export HOME=~ # as the list of users has it
+}
 trap 'report end $?' EXIT
 scratch=$(mktemp -d)
 trap 'leave $?' EXIT
@@ -55,14 +59,15 @@ forget_options() {
     done
 }
 
-# ask COMMAND...: have Slurm answer, with up to three tries; reply prints the answer, complaint what stderr said last.
+# ask COMMAND...: have Slurm answer, with up to three tries; reply prints the answer, complaint what stderr said last. The
+# answer is held here and in no file: on a full disk, an empty file would look like a job that is gone.
 #
 # Returns 0 with an answer (an empty one for a job that Slurm no longer knows), 2 where this Slurm keeps no accounts,
 # 1 when it cannot be told.
 ask() {
     local try
     for try in 1 2 3; do
-        ! timeout 30 "$@" >"$scratch/reply" 2>"$scratch/complaint" </dev/null || return 0
+        ! reply=$(timeout 30 "$@" 2>"$scratch/complaint" </dev/null) || return 0
         case $(complaint) in
             *'Invalid job id'*) return 0 ;;
             *'accounting storage is disabled'*) return 2 ;;
@@ -80,7 +85,7 @@ find_by_token() {
 }
 
 reply() {
-    cat "$scratch/reply"
+    printf '%s\n' "$reply"
 }
 
 complaint() {
