@@ -62,8 +62,8 @@ kept() {
 # put_aside: move the record of the last run under earlier/, to make room for the next one.
 put_aside() {
     local place item
-    [ -z "$(kept job.id)" ] || [ -n "$(kept ended)" ] ||
-        say "job $(kept job.id) of the run before is not known to have ended; it is left alone"
+    [ -z "$(kept job.token)" ] || [ -n "$(kept ended)" ] ||
+        say "the job of the run before ($(kept job.id)) is not known to have ended; it is left alone"
     place=$state/earlier/$(date -u +%Y%m%dT%H%M%SZ)
     mkdir -p "$place"
     for item in "$state"/*; do

@@ -3,7 +3,7 @@
 # Submit the job, once, and note its id.
 #
 # Runs on:  your machine (bash 3.2 or later); one session with the login node
-# Reads:    config.sh, lib.sh, remote.sh, jobs.sh, login/submit.sh
+# Reads:    config.sh, lib.sh, remote.sh, jobs.sh, login/once.sh, login/submit.sh
 {% if batch %}
 # Sends:    your batch script, to SCRIPTS_DIR
 {% else %}

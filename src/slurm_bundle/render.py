@@ -23,7 +23,9 @@ ALWAYS = {
     "lib.sh": "local",
     "remote.sh": "local",
     "jobs.sh": "local",
+    "watch.sh": "local",
     "facts.sh": "local",
+    "proof.sh": "local",
     "verdict.sh": "local",
     "run_all.sh": "local",
     "preflight.sh": "local",
@@ -34,9 +36,12 @@ ALWAYS = {
     "collect.sh": "local",
     "cleanup.sh": "local",
     "login/lib.sh": "login",
+    "login/slurm.sh": "login",
     "login/preflight.sh": "login",
     "login/sync.sh": "login",
+    "login/once.sh": "login",
     "login/submit.sh": "login",
+    "login/end.sh": "login",
     "login/poll.sh": "login",
     "login/collect.sh": "login",
     "login/cleanup.sh": "login",
@@ -51,7 +56,10 @@ TEXT_HOLES = {
     "login/init.sh": "remote_init_text",
 }
 
-SOURCED = ("login/init.sh", "config.sh", "lib.sh", "remote.sh", "snapshot.sh", "jobs.sh", "facts.sh", "verdict.sh")
+SOURCED = (
+    *("login/init.sh", "config.sh", "lib.sh", "remote.sh", "snapshot.sh"),
+    *("jobs.sh", "watch.sh", "facts.sh", "proof.sh", "verdict.sh"),
+)
 
 
 @dataclass(frozen=True)

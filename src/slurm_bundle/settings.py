@@ -10,6 +10,7 @@ from slurm_bundle.walltime import parse_walltime
 # How long a watch bears without any answer before it says that it cannot tell, and how long it may wait between looks.
 PATIENCE_SECONDS = 600
 POLL_SECONDS_MAX = 120
+SLOW_END_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,7 @@ def list_settings(r: Resolution, holes: Mapping[str, Any], features: frozenset[s
         ),
         resolved(r, "MONITOR_SECONDS", "monitor_timeout", "How long the job is watched"),
         Setting("PATIENCE_SECONDS", PATIENCE_SECONDS, "How long a silent cluster is borne with", "default"),
+        Setting("SLOW_END_SECONDS", SLOW_END_SECONDS, "How long a job is COMPLETING before a word is said", "default"),
         resolved(r, "BUNDLE_ID", "bundle_id", "What tells this bundle from others"),
     ]
     return tuple(settings)

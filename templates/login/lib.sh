@@ -1,9 +1,9 @@
-# What the login scripts share: reporting, failing, the home directory, and asking Slurm.
+# What the login scripts share: reporting, failing, the home directory, and showing a line of a log.
 #
-# Runs on:  the login node (bash 4.2 or later), between config.sh and one of the scripts beside it
+# Runs on:  the login node (bash 4.2 or later), between config.sh and login/slurm.sh
 # Writes:   a scratch folder, removed at the end
-# Reports:  end=CODE when the script ends, however it ends
-# Calls:    cat id mktemp rm sed sleep tail timeout
+# Reports:  end=CODE. when the script ends, however it ends; the dot says that the line is whole
+# Calls:    cut mktemp rm sed tail tr
 #
 # shellcheck shell=bash
 
@@ -18,14 +18,14 @@ report() {
 
 leave() {
     rm -rf "$scratch"
-    report end "$1"
+    report end "$1."
 }
 
 [ -n "${HOME-}" ] || {
     unset HOME
     export HOME=~ # as the list of users has it
 }
-trap 'report end $?' EXIT
+trap 'report end $?.' EXIT
 scratch=$(mktemp -d)
 trap 'leave $?' EXIT
 
@@ -48,46 +48,7 @@ at_home() {
     esac
 }
 
-# What was reviewed is what counts: no option of a Slurm command comes from the environment of this shell.
-forget_options() {
-    local name
-    for name in "${!SLURM_@}" "${!SBATCH_@}" "${!SRUN_@}" "${!SALLOC_@}" "${!SQUEUE_@}" "${!SACCT_@}" "${!SINFO_@}" "${!SCANCEL_@}" "${!PYXIS_@}"; do
-        case $name in
-            SLURM_CONF | SLURM_CLUSTERS) ;;
-            *) unset "$name" ;;
-        esac
-    done
-}
-
-# ask COMMAND...: have Slurm answer, with up to three tries; reply prints the answer, complaint what stderr said last. The
-# answer is held here and in no file: on a full disk, an empty file would look like a job that is gone.
-#
-# Returns 0 with an answer (an empty one for a job that Slurm no longer knows), 2 where this Slurm keeps no accounts,
-# 1 when it cannot be told.
-ask() {
-    local try
-    for try in 1 2 3; do
-        ! reply=$(timeout 30 "$@" 2>"$scratch/complaint" </dev/null) || return 0
-        case $(complaint) in
-            *'Invalid job id'*) return 0 ;;
-            *'accounting storage is disabled'*) return 2 ;;
-        esac
-        sleep "$try"
-    done
-    return 1
-}
-
-# find_by_token TOKEN: print the id of the job with this token, or nothing; 1 when it cannot be told. Slurm shows the
-# path that was submitted, and that path holds the token: so a job is found even where nobody was left to note its id.
-find_by_token() {
-    ask squeue --noheader --states=all --user="$(id -un)" --format='%i|%T|%o' || return 1
-    reply | sed -n "s#^\([0-9]*\)|.*/$1\.slurm.*#\1#p" | tail -n 1
-}
-
-reply() {
-    printf '%s\n' "$reply"
-}
-
-complaint() {
-    tail -n 1 "$scratch/complaint"
+# show_line: the last line of what comes in, as it may be shown on a terminal: no carriage returns, no control characters, no end.
+show_line() {
+    tr '\r' '\n' | tr -d '\000-\010\013-\037\177' | sed '/[^[:space:]]/!d' | tail -n 1 | cut -c 1-200
 }

@@ -1,50 +1,44 @@
 # Take in the files of the build or the job, and submit it, unless a job with the same token is there already.
 #
-# Runs on:  the login node, after login/lib.sh
+# Runs on:  the login node, after login/once.sh
 # Given:    kind (build or job), token
 # Reads:    a tar stream on stdin
 # Writes:   SCRIPTS_DIR, and the folder of the log
-# Reports:  job, cluster, out, err
-# Calls:    cat chmod cp id mkdir mv paste sbatch sed sleep squeue tail tar timeout
+# Reports:  job, out, err, and what login/once.sh reports
+# Calls:    cat id mkdir sed tail tar tr wc
 #
 # shellcheck shell=bash
-# shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh
+# shellcheck source-path=SCRIPTDIR source=lib.sh source=slurm.sh source=once.sh source=../config.sh
 case ${1-} in -h | --help) exec sed -n '/^#/!q; s/^# \{0,1\}//p' "$0" ;; esac
 
-: "${scratch:?}" "${kind:?}" "${token:?}"
-work=$(at_home "$REMOTE_WORK")
+: "${scratch:?}" "${kind:?}" "${work:?}" "${submitted:?}"
 scripts=$(at_home "$SCRIPTS_DIR")
-submitted=$scripts/submitted/$token.slurm
 
+# A stream that was cut off lacks the empty blocks that end every tar archive; half of it is not unpacked.
 take_files() {
+    cat >"$scratch/files"
+    [ "$(tail -c 1024 "$scratch/files" | tr -d '\000' | wc -c)" -eq 0 ] || cannot_tell 'the files did not arrive whole. Nothing was submitted'
     mkdir -p "$scripts/log" "$scripts/submitted" 2>"$scratch/errors" || fail "cannot make $scripts: $(tail -n 1 "$scratch/errors")"
-    tar -C "$scripts" -xf - --no-same-owner 2>"$scratch/errors" || fail "cannot write into $scripts: $(sed -n 1p "$scratch/errors")"
-}
-
-# find_job: put the id of the job with this token in $job, or nothing; 1 when it cannot be told.
-find_job() {
-    job=''
-    [ ! -s "$submitted.id" ] || job=$(cat "$submitted.id")
-    [ -n "$job" ] || job=$(find_by_token "$token")
+    tar -C "$scripts" -xf "$scratch/files" --no-same-owner 2>"$scratch/errors" || fail "cannot write into $scripts: $(sed -n 1p "$scratch/errors")"
 }
 
 choose_command() {
     case $kind in
 {% if build %}
         build)
-            cp "$scripts/build.slurm" "$submitted"
+            script=$scripts/build.slurm
             command=("$submitted" "$(at_home "$ENROOT_IMAGE")" "$(at_home "$USER_ROOT")" "$scripts" "$(at_home "$REMOTE_REPO")" ${BUILD_ARGUMENTS[@]+"${BUILD_ARGUMENTS[@]}"})
             logs=$scripts/log out=build_%j.srun.log err=build_%j.out
             ;;
 {% endif %}
         job)
 {% if batch %}
-            cp "$scripts/recipes/$BATCH_SCRIPT" "$submitted"
+            script=$scripts/recipes/$BATCH_SCRIPT
             command=("${JOB_OPTIONS[@]}" "$submitted")
             [ "${#JOB_ENVIRONMENT[@]}" -eq 0 ] || export "${JOB_ENVIRONMENT[@]}"
             export WORK_DIR="$work"
 {% else %}
-            cp "$scripts/recipes/job.slurm" "$submitted"
+            script=$scripts/recipes/job.slurm
             command=("$submitted")
 {% endif %}
             logs=$work out=$OUT_LOG err=$ERR_LOG
@@ -53,65 +47,26 @@ choose_command() {
 {% endif %}
             ;;
     esac
-    chmod +x "$submitted"
 }
 
-# Submit from the work folder: log names in the directives are relative to it.
-submit() {
-    local line code=0
-    cd "$work" || fail "cannot enter $work"
-    timeout 120 sbatch --parsable "${command[@]}" >"$scratch/out" 2>"$scratch/errors" </dev/null || code=$?
-    if [ "$code" -ne 0 ]; then
-        case $(cat "$scratch/errors") in
-            *"unrecognized option '--parsable'"*)
-                code=0
-                timeout 120 sbatch "${command[@]}" >"$scratch/out" 2>"$scratch/errors" </dev/null || code=$?
-                ;;
-        esac
-    fi
-    line=$(sed -nE 's/^Submitted batch job ([0-9]+)( on cluster (.*))?$/\1;\3/; s/^([0-9]+)(;[A-Za-z0-9_.-]*)?$/\1\2/p' "$scratch/out" | tail -n 1)
-    job=${line%%;*}
-    case $line in *\;?*) cluster=${line#*;} ;; esac
-    [ "$code" -eq 0 ] && [ -n "$job" ] || find_unanswered "$code"
-}
-
-# sbatch gave no id. A lost answer is no lost request: the job is looked for before anything is said.
-find_unanswered() {
-    local try reason
-    reason=$(sed -nE 's/^sbatch: (error: )?//p' "$scratch/errors" | paste -s -d ';' - | sed 's/;/; /g')
-    reason=${reason:-$(tail -n 1 "$scratch/errors")}
-    case $(cat "$scratch/errors") in
-        *'timed out'* | *'Unable to contact'* | *'Zero Bytes'* | *'communication'* | '') ;;
-        *) fail "sbatch refused: $reason" ;;
-    esac
-    for try in 1 2 3; do
-        sleep $((try * 3))
-        find_job && [ -n "$job" ] && return 0
-    done
-    cannot_tell "sbatch ended with $1 and no job id ($reason), and no job with the token $token is in the queue yet"
-}
-
-# name_log PATTERN: the file name that Slurm makes of a log pattern for this job.
+# name_log PATTERN JOB: the file name that Slurm makes of a log pattern for this job.
 name_log() {
     local name=${1//%%/$'\001'}
-    name=${name//%[jA]/$job}
+    name=${name//%[jA]/$2}
     name=${name//%u/"$(id -un)"}
     name=${name//%x/"$JOB_NAME"}
     printf '%s\n' "${name//$'\001'/%}"
 }
 
 main() {
-    cluster=''
+    local job
     forget_options
     take_files
     choose_command
-    find_job || cannot_tell "before submitting, the queue has to be asked for a job with the token $token, and it did not answer: $(complaint)"
-    [ -n "$job" ] || submit
-    printf '%s\n' "$job" >"$submitted.id.new"
-    mv "$submitted.id.new" "$submitted.id"
-    report cluster "$cluster"
-    report out "$logs/$(name_log "$out")"
-    report err "$logs/$(name_log "$err")"
+    submit_once "$script" "${command[@]}"
+    job=$(sed 's/;.*//' "$submitted.id")
+    report out "$logs/$(name_log "$out" "$job")"
+    report err "$logs/$(name_log "$err" "$job")"
     report job "$job"
 }
 

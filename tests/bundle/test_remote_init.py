@@ -31,7 +31,7 @@ def answer_with(remote_init: str, folder: Path) -> list[str]:
     ],
 )
 def test_what_follows_remote_init_runs_as_it_is(text: str, tmp_path: Path) -> None:
-    assert answer_with(text, tmp_path) == ["done=t slurm", "end=0"]
+    assert answer_with(text, tmp_path) == ["done=t slurm", "end=0."]
 
 
 @pytest.mark.req("R11")
@@ -41,4 +41,4 @@ def test_what_follows_remote_init_runs_as_it_is(text: str, tmp_path: Path) -> No
 def test_remote_init_that_ends_the_shell_or_is_not_whole_is_told_as_such(text: str, tmp_path: Path) -> None:
     error, end = answer_with(text, tmp_path)
     assert error == "error=remote_init has ended the shell, or has a quote or a here-document that is not closed"
-    assert end == "end=1"
+    assert end == "end=1."

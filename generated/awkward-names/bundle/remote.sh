@@ -16,28 +16,31 @@ connect() {
     ssh -T "${SSH_OPTIONS[@]}" "$SSH_HOST" bash -s
 }
 
-# on_login SCRIPT [NAME=VALUE...]: run login/SCRIPT on the login node, with stdin as its data.
+# on_login SCRIPT... [NAME=VALUE...]: run login/SCRIPT on the login node, with stdin as its data. Of several, only the last
+# does something; the others hold what it needs.
 #
 # The script travels on the stdin of a plain `bash -s`, so nothing is quoted twice and any login shell will do. What it
 # reports comes back as `@@gen name=value` lines, kept for `answer`; other output (banners, a talkative .bashrc) is not
 # ours. Returns 0 when the script said that it reached its end, 1 when it stopped early, 13 when the line broke or Slurm
-# gave no answer.
+# gave no answer. The exit code of ssh says nothing: 255 may be its own, or that of what ran there.
 on_login() {
-    local script=$1 assignment
-    shift
+    local item
     {
-        cat "$bundle/config.sh" "$bundle/login/lib.sh"
-        for assignment in "$@"; do
-            printf '%s=%q\n' "${assignment%%=*}" "${assignment#*=}"
+        cat "$bundle/config.sh" "$bundle/login/lib.sh" "$bundle/login/slurm.sh"
+        for item in "$@"; do
+            case $item in *=*) printf '%s=%q\n' "${item%%=*}" "${item#*=}" ;; esac
         done
-        cat "$bundle/login/$script" -
+        for item in "$@"; do
+            case $item in *=*) ;; *) cat "$bundle/login/$item" ;; esac
+        done
+        cat -
     } | {
         connect 2>"$state/errors"
         printf '%s\n' $? >"$state/ssh_code"
     } | tr -d '\r' >"$state/answers" || : "told by answer end"
     case $(answer end) in
-        0) return 0 ;;
-        '' | "$CANNOT_TELL") return "$CANNOT_TELL" ;;
+        0.) return 0 ;;
+        *[0-9] | '' | "$CANNOT_TELL.") return "$CANNOT_TELL" ;;
         *) return 1 ;;
     esac
 }

@@ -3,7 +3,7 @@
 # Build the code on a node of the cluster, and wait until it is built.
 #
 # Runs on:  your machine (bash 3.2 or later); asks the login node, one session a look
-# Reads:    config.sh, lib.sh, remote.sh, jobs.sh, facts.sh, verdict.sh, login/submit.sh, login/poll.sh
+# Reads:    config.sh, lib.sh, remote.sh, jobs.sh, watch.sh, facts.sh, proof.sh, verdict.sh, login/
 # Sends:    build.slurm, build.sh and build_command.sh, to SCRIPTS_DIR
 # Writes:   .run/
 # Calls:    basename cat date dirname mkdir mv rm sed sleep ssh tail tar tr
@@ -18,7 +18,9 @@ bundle=$(cd "$(dirname "$0")" && pwd)
 . "$bundle/lib.sh"
 . "$bundle/remote.sh"
 . "$bundle/jobs.sh"
+. "$bundle/watch.sh"
 . "$bundle/facts.sh"
+. "$bundle/proof.sh"
 . "$bundle/verdict.sh"
 
 begin_step

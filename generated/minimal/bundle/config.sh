@@ -70,5 +70,8 @@ readonly MONITOR_SECONDS=3600
 # How long a silent cluster is borne with (default)
 readonly PATIENCE_SECONDS=600
 
+# How long a job is COMPLETING before a word is said (default)
+readonly SLOW_END_SECONDS=300
+
 # What tells this bundle from others (derived: every value above)
 readonly BUNDLE_ID='bf1bcd60af1d'

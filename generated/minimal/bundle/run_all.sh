@@ -90,8 +90,8 @@ open_run() {
 
 # forget KIND: make room for another build or job, if this one has ended.
 forget() {
-    [ -z "$(kept "$1.id")" ] || [ -n "$(kept ended)$(kept "$1.passed")" ] ||
-        refuse "$1 $(kept "$1.id") of this run is not known to have ended. Let ./run_all.sh see its end, or cancel it with ./cleanup.sh"
+    [ -n "$(kept "$1.id")" ] || [ -z "$(kept "$1.token")" ] || refuse "whether a $1 of this run was submitted is not known, as the answer got lost. Let ./run_all.sh look for it, or give it up with ./cleanup.sh"
+    [ -z "$(kept "$1.id")" ] || [ -n "$(kept ended)$(kept "$1.passed")" ] || refuse "$1 $(kept "$1.id") of this run is not known to have ended. Let ./run_all.sh see its end, or cancel it with ./cleanup.sh"
     rm -f "$state/$1.id" "$state/$1.token" "$state/$1.passed"
     [ "$1" != job ] || rm -f "$state/ended" "$state/status"
 }

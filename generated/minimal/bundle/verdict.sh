@@ -1,55 +1,73 @@
 # What the facts about the end of a job mean together: one status, why, and what to do next.
 #
-# Runs on:  your machine (bash 3.2 or later); sourced after jobs.sh and facts.sh
-# Reads:    $end of watch, and what facts.sh finds in the answers of its last look
+# Runs on:  your machine (bash 3.2 or later); sourced after watch.sh, facts.sh and proof.sh
+# Reads:    $end of watch, and the facts
 # Writes:   .run/status and the like
+# Calls:    rm
 #
 # shellcheck shell=bash
-# shellcheck source-path=SCRIPTDIR source=lib.sh source=jobs.sh source=facts.sh source=config.sh
+# shellcheck source-path=SCRIPTDIR source=lib.sh source=watch.sh source=facts.sh source=proof.sh source=config.sh
 
 : "${state:?}"
 
-# conclude STATUS WHY [NEXT]: the verdict, in $status, $reason and $advice.
+# conclude STATUS WHY [NEXT]: the verdict, in $status, $reason and $advice; believe WHY: that it passed, and is proven.
 conclude() {
-    status=$1 reason=$2 advice=${3-}
+    status=$1 reason=$2 advice=${3-} proven=no
+}
+
+believe() {
+    conclude PASSED "$1"
+    proven=yes
 }
 
 # judge KIND: the verdict on a job whose watch is over.
 judge() {
-    local id
-    id=$(kept "$1.id")
-    proven=no
+    local what
+    what="$1 $(kept "$1.id")"
+    keep verdict_of "$1"
     case ${end:?} in
-        hang) conclude HANG_DETECTED "$1 $id printed \"$(answer hang)\" and was cancelled" 'look at where the ranks stood in the log before that line' ;;
-        timeout) conclude TIMEOUT "the watch is over after its limit, and $1 $id is ${told:-in an unknown state}; it was left alone" 'run ./monitor.sh to go on watching, or ./cleanup.sh to cancel it' ;;
-        lost) conclude UNKNOWN "nothing was heard of $1 $id for $PATIENCE_SECONDS s: $(trouble_there)" 'look at the connection and run the same again: the job is not touched' ;;
-        ended)
-            settle "$1"
-            judge_state "$1" "$id"
-            ;;
+        hang) conclude HANG_DETECTED "$what printed \"$(answer hang)\" and $(tell_cancelled)" 'look at where the ranks stood in the log before that line' ;;
+        timeout) conclude TIMEOUT "the watch is over after its limit, and $what is ${told:-in an unknown state}; it was left alone" 'run ./monitor.sh to go on watching, or ./cleanup.sh to cancel it' ;;
+        lost) conclude UNKNOWN "$what was ${told:-never seen}, and then nothing more was heard of it: $(trouble_there)" 'mend that and run the same again: the job is not touched' ;;
+        ended) judge_end "$1" "$what" ;;
     esac
 }
 
-judge_state() {
-    local what="$1 $2"
+tell_cancelled() {
+    case $(answer left) in
+        '' | COMPLETING) printf 'was cancelled' ;;
+        *) printf 'is still %s after scancel; run ./cleanup.sh' "$(answer left)" ;;
+    esac
+}
+
+judge_end() {
+    local what=$2 other
+    other=$(answer other)
     case ${state_there?} in
         COMPLETED) judge_completed "$1" "$2" ;;
-        FAILED) conclude FAILED "$what failed with exit code ${exit_there:-unknown}$(explain_exit "$1")" "$(advise_exit)" ;;
+        FAILED) conclude FAILED "$what failed with exit code ${exit_there:-unknown}$(explain_exit)" "$(advise_exit)" ;;
         TIMEOUT | DEADLINE) conclude TIMEOUT "$what reached its time limit" 'raise time_limit in the spec' ;;
-        OUT_OF_ME*) conclude OUT_OF_MEMORY "$what ran out of memory" 'raise mem in the spec, or take fewer tasks a node' ;;
-        CANCELLED) conclude CANCELLED "$what was cancelled, by somebody or by Slurm" 'if it was not you, ask sacct --jobs='"$2"' --format=State%30 who it was' ;;
+        OUT_OF_MEMORY) conclude OUT_OF_MEMORY "$what ran out of memory" 'raise mem in the spec, or take fewer tasks a node' ;;
+        CANCELLED) conclude CANCELLED "$what was cancelled, by somebody or by Slurm (exit code ${exit_there:-unknown})" "if it was not you, ask sacct --jobs=${what#* } --format=State%30 who it was" ;;
         NODE_FAIL | BOOT_FAIL | PREEMPTED | REVOKED) conclude ERROR "$what was ended by the cluster: $state_there" 'submit it again; that was no fault of the job' ;;
-        *) conclude UNKNOWN "$what has left the queue, and neither sacct, scontrol nor the job's own exit file says how it ended" 'ask the site how to look up ended jobs, and look at its log' ;;
+        *) conclude UNKNOWN "$what has left the queue, and neither sacct, scontrol nor the job's own exit file says how it ended${other:+ (its id now belongs to another job: $other)}" 'ask the site how to look up ended jobs, and look at its log' ;;
+    esac
+    case ${source?} in
+        scontrol | squeue) reason="$reason (so says $source; accounting does not say)" ;;
+        exit) reason="$reason (so says its own exit file; accounting does not say)" ;;
     esac
 }
 
-# What the exit code means, or in the job script's own words, which follow its proof in the exit file.
+# What the exit code means (CODE:SIGNAL to Slurm; 128 and more is a signal to a shell), or the job script's
+# own words, which follow its proof in the exit file.
 explain_exit() {
-    local log
-    log=$(kept "$1.out")
+    local log exit_file
+    log=$(kept "$(kept verdict_of).out")
+    exit_file=$(answer exit)
     case $exit_there/$exit_file in
         0:53/*) printf ' (Slurm could not open the log: its folder is missing or not writable on %s: %s)' "${nodes:-the node}" "${log%/*}" ;;
-        *:9/*) printf '%s' ' (killed by signal 9, often for want of memory)' ;;
+        *:9/* | 137:*/*) printf '%s' ' (killed by signal 9, often for want of memory)' ;;
+        *:15/* | 143:*/*) printf '%s' ' (ended by signal 15: cancelled, or at its time limit)' ;;
         */*' unproven '*) printf ' (%s)' "${exit_file#* unproven }" ;;
     esac
 }
@@ -62,36 +80,11 @@ advise_exit() {
     esac
 }
 
-# judge_completed KIND ID: Slurm's COMPLETED alone is not believed: it is also what a launch that never happened looks like.
-judge_completed() {
-    local what="$1 $2" found lacking=''
-    found=$(answer failure)
-    [ "$1" = build ] || [ "${#SUCCESS_PATTERNS[@]}" -eq 0 ] || [ -n "$(answer success)" ] || lacking=yes
-    if [ "$exit_there" != 0:0 ] && [ -n "$exit_there" ]; then
-        conclude FAILED "$what is COMPLETED with exit code $exit_there" 'the excerpt of its log says where'
-    elif [ -n "$found" ]; then
-        conclude FAILED "$what ended with exit code 0, but its log says: $found" 'where that line is harmless, correct failure_patterns ([] for none)'
-    elif [ "$(answer log)" = none ]; then
-        conclude FAILED "$what ended with exit code 0, but there is no log: it never ran" 'ask the site why its node did not start it; sinfo --list-reasons tells whether that node was drained'
-    elif [ -n "$lacking" ]; then
-        conclude FAILED "$what ended with exit code 0, but its log has none of the success patterns" 'if the job is right, correct success_patterns'
-    elif [ "$exit_file" = '0 proven' ]; then
-        proven=yes
-        conclude PASSED "$what ended with exit code 0, and every task left its mark of having run"
-    elif [ -z "$exit_file" ] && [ -n "$(answer success)" ]; then
-        proven=yes
-        conclude PASSED "$what ended with exit code 0, and its log has a success pattern: $(answer success)"
-    else
-        conclude FAILED "$what ended with exit code 0, but its tasks left no mark of having run$(explain_exit)" 'look at the log: a container that could not start also ends with 0'
-    fi
-}
-
 # keep_verdict KIND: note the verdict. One that may still change (the watch ended, not the job) is not the end of the run,
 # and neither is a build that is done.
 keep_verdict() {
     case $1/$status in build/PASSED) return ;; esac
     rm -f "$state/done.collect"
-    keep verdict_of "$1"
     keep status "$status"
     keep code "$(exit_code "$status")"
     keep reason "$reason"

@@ -3,7 +3,7 @@
 # Watch the job until it ends, a hang is found or the time for watching is over, and say how it went.
 #
 # Runs on:  your machine (bash 3.2 or later); asks the login node, one session a look
-# Reads:    config.sh, lib.sh, remote.sh, jobs.sh, facts.sh, verdict.sh, login/poll.sh
+# Reads:    config.sh, lib.sh, remote.sh, watch.sh, facts.sh, proof.sh, verdict.sh, login/end.sh, login/poll.sh
 # Writes:   .run/; a job that prints one of HANG_PATTERNS is cancelled
 # Calls:    basename cat date dirname mkdir mv rm sed sleep ssh tail tr
 # Undo:     nothing to undo; stopping this does not stop the job
@@ -17,8 +17,9 @@ bundle=$(cd "$(dirname "$0")" && pwd)
 . "$bundle/config.sh"
 . "$bundle/lib.sh"
 . "$bundle/remote.sh"
-. "$bundle/jobs.sh"
+. "$bundle/watch.sh"
 . "$bundle/facts.sh"
+. "$bundle/proof.sh"
 . "$bundle/verdict.sh"
 
 tell_verdict() {
