@@ -5,7 +5,7 @@
 # Reads:    a tar stream on stdin
 # Writes:   SCRIPTS_DIR, and the folder of the log
 # Reports:  job, cluster, out, err
-# Calls:    cat chmod cp id mkdir mv paste sbatch sed sleep squeue tail tar timeout
+# Calls:    cat chmod cp flock id mkdir mv paste sbatch sed sleep squeue tail tar timeout
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh
@@ -19,6 +19,15 @@ submitted=$scripts/submitted/$token.slurm
 take_files() {
     mkdir -p "$scripts/log" "$scripts/submitted" 2>"$scratch/errors" || fail "cannot make $scripts: $(tail -n 1 "$scratch/errors")"
     tar -C "$scripts" -xf - --no-same-owner 2>"$scratch/errors" || fail "cannot write into $scripts: $(tail -n 1 "$scratch/errors")"
+}
+
+# A line that was cut may have left another of this script behind, about to submit: it is waited for. Where the file
+# system has no locks, only the token tells.
+wait_for_others() {
+    local code=0
+    exec 9>"$submitted.lock"
+    flock --timeout 150 9 2>"$scratch/errors" || code=$?
+    [ "$code" -ne 1 ] || cannot_tell "another call of this step has been submitting the same for 150 s"
 }
 
 # find_job: put the id of the job with this token in $job, or nothing; 1 when it cannot be told.
@@ -93,6 +102,7 @@ main() {
     forget_options
     take_files
     choose_command
+    wait_for_others
     find_job || cannot_tell "before submitting, the queue has to be asked for a job with the token $token, and it did not answer: $(complaint)"
     [ -n "$job" ] || submit
     printf '%s\n' "$job" >"$submitted.id.new"
