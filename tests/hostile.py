@@ -143,7 +143,9 @@ FIELDS: dict[str, Row] = {
     # What it asks Slurm for
     "account": Row(DIRECTIVE, "acct", "option --account", "account"),
     "partition": Row(DIRECTIVE, "main", "option --partition", "partition"),
-    "job_name": Row(fitting(lambda c: is_directive(c) and c != "/", start="x", end="x"), "job", "option --job-name"),
+    "job_name": Row(
+        fitting(lambda c: is_directive(c) and c != "/", start="x", end="x", most=150), "job", "option --job-name"
+    ),
     "device_type": Row(LINE, "B200"),
     "time_limit": Row(WALLTIME, "2h", "", "limit"),
     "mem": Row(st.sampled_from(["64G", "0", "1t"]), "64G", "option --mem"),
@@ -225,7 +227,9 @@ FIELDS: dict[str, Row] = {
     # Watching
     "monitor_timeout": Row(st.sampled_from(["1h", "00:30:00"]), "1h"),
     "log_file_pattern": Row(
-        fitting(lambda c: is_directive(c) and c not in "/%", start="x%j%x%%", end="x"), "a%j.out", "config OUT_LOG"
+        fitting(lambda c: is_directive(c) and c not in "/%", start="x%j%x%%", end="x", most=50),
+        "a%j.out",
+        "config OUT_LOG",
     ),
     "success_patterns": Row(some(LINE), ["passed"], "config SUCCESS_PATTERNS"),
     "failure_patterns": Row(some(LINE), ["FAILED"], "config FAILURE_PATTERNS"),

@@ -256,11 +256,18 @@ def check_texts(made: Made, plain: Made, values: Mapping[str, Any]) -> None:
     assert len(made.text("SHA256SUMS").split("\n")) == len(made.files)
 
 
+def split_script(text: str) -> tuple[str, str]:
+    """A script's header and values, and what stands below them."""
+    head, mark, body = re.split(r"(\n# (?:Where these paths|The exit file)|\Z)", text, maxsplit=1)
+    return head, mark + body
+
+
 def bones(text: str) -> str:
     """A script without its values and comments; of what assigns them, the names."""
-    head, mark, body = text.partition("\n# The exit file is")
-    head = re.sub(r"^(#SBATCH --[a-z-]+|(?:readonly|export) [A-Z]\w*)=.*", r"\1", head, flags=re.MULTILINE)
-    return re.sub(r"^# .*", "#", head, flags=re.MULTILINE) + mark + body
+    head, body = split_script(text)
+    head = re.sub(r"^(#SBATCH --[a-z-]+|(?:readonly |export )?[A-Z]\w*)=.*", r"\1", head, flags=re.MULTILINE)
+    head = re.sub(r"^(?:# Note: .*\n)+#\n", "", head, flags=re.MULTILINE)
+    return re.sub(r"^# .*", "#", head, flags=re.MULTILINE) + body
 
 
 def own_text(path: str, plain: Made, values: Mapping[str, Any]) -> str:
@@ -277,8 +284,9 @@ def own_text(path: str, plain: Made, values: Mapping[str, Any]) -> str:
 
 def check_readme(text: str, plain: str) -> None:
     """It has the same lines, none of which a value has made into something else."""
-    lines, others = text.split("\n"), plain.split("\n")
-    assert text.splitlines() == lines[:-1]
+    assert text.splitlines() == text.split("\n")[:-1]
+    notes = re.compile(r"^## Notes on the spec\n\n(?:- .*\n)+\n", re.MULTILINE)
+    lines, others = (notes.sub("", each).split("\n") for each in (text, plain))
     assert len(lines) == len(others)
     for line, other in zip(lines, others, strict=True):
         assert line[:2] == other[:2]
@@ -296,7 +304,7 @@ def check_sourced(bench: Bench, place: Path, made: Made, values: Mapping[str, An
         if path not in made.files or made.files[path].side == "user":
             continue
         name = PurePosixPath(path).name
-        head = made.text(path).partition("\n# The exit file is")[0]
+        head, _ = split_script(made.text(path))
         (place / name).write_text(made.text(path))
         (place / f"{name}.head").write_text(f"{head}\n")
         variables = expect_variables(made.plan, path)
