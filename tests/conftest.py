@@ -5,8 +5,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 REQUIREMENTS = Path(__file__).parent / "requirements.toml"
+
+# pytest --hypothesis-profile=thorough: of those properties that do not say themselves how often they are tried.
+settings.register_profile("thorough", max_examples=10_000, suppress_health_check=[HealthCheck.too_slow])
 
 
 def read_requirements() -> dict[str, str]:

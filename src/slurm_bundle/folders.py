@@ -55,7 +55,7 @@ def check_mountable(r: Resolution) -> None:
 def object_to_mount(path: str) -> str | None:
     said = "the container has to see the folder, and"
     if ":" in path:
-        return f"{said} {path!r} has a colon, which separates the parts of a mount; take a folder without one"
+        return f"{said} {path!r} has a colon, which parts a mount and cannot be escaped; give a path without one"
     try:
         parse_mount(path)
     except ValueError as error:

@@ -37,11 +37,12 @@ class Named(Protocol):
 def quote_word(text: str) -> Quoted:
     """Quote for bash 3.2 and later: in single quotes, or as $'...' where characters cannot be seen.
 
+    Also as $'...' where a backslash would stand before a quote, as if it were meant to escape it (SC1003).
     Source: the QUOTING section of bash(1). Raises QuotingError for NUL, which no shell word can hold.
     """
     if "\0" in text:
         raise QuotingError(f"{text!r} holds a NUL character, which no shell variable can hold")
-    if all(char.isprintable() for char in text):
+    if all(char.isprintable() for char in text) and not re.search(r"\\('|$)", text):
         return Quoted("'" + text.replace("'", "'\\''") + "'")
     return Quoted("$'" + "".join(escape_character(char) for char in text) + "'")
 

@@ -79,7 +79,7 @@ def check_values(
     kept, warnings = drop_passwords(values, name, known)
     found = [*problems, *check_texts(kept, name, known)]
     bad_fields = {top_field(problem, name) for problem in found}
-    spec, wrong, model_problems = build_spec(kept, name, known)
+    spec, wrong, model_problems = build_spec(without_halves(kept), name, known)
     found += [problem for problem in model_problems if problem.place not in {earlier.place for earlier in found}]
     found += [
         Problem(place_of(name, where, known), message)
@@ -234,10 +234,12 @@ def check_texts(values: Mapping[str, object], name: str, lines: Mapping[str, int
 
 
 def walk(value: object, place: str = "") -> Iterator[tuple[str, object]]:
-    """Give every value inside a value, with its place."""
+    """Give every key and every value inside a value, with its place."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from walk(inner, f"{place}.{key}" if place else str(key))
+            where = f"{place}.{key}" if place else str(key)
+            yield where, key
+            yield from walk(inner, where)
     elif isinstance(value, (list, tuple)):
         for index, inner in enumerate(value):
             yield from walk(inner, f"{place}[{index}]")
@@ -254,7 +256,7 @@ def wrong_anywhere(place: str, value: object) -> str | None:
     secret = None if of_variables(place) else find_secret(value)
     if secret:
         return secret
-    shown = "the value" if of_variables(place) else show_value(value)
+    shown = "it" if of_variables(place) else show_value(value)
     if "\0" in value:
         return f"{shown} has a NUL character (\\u0000), which no shell can carry; take it out"
     if any("\ud800" <= char <= "\udfff" for char in value):
@@ -265,6 +267,15 @@ def wrong_anywhere(place: str, value: object) -> str | None:
 
 def of_variables(place: str) -> bool:
     return re.match(r"(custom_)?env\b", place) is not None
+
+
+def without_halves(value: Any) -> Any:
+    """Put a sign in place of each half of a surrogate pair, told of already: the model cannot even complain of one."""
+    if isinstance(value, str):
+        return re.sub("[\ud800-\udfff]", "\ufffd", value)
+    if isinstance(value, dict):
+        return {without_halves(key): without_halves(inner) for key, inner in value.items()}
+    return list(map(without_halves, value)) if isinstance(value, list) else value
 
 
 def build_spec(

@@ -195,6 +195,24 @@ def test_what_no_shell_or_file_can_carry_is_refused_anywhere(
 
 
 @pytest.mark.parametrize(
+    ("spec", "place"),
+    [
+        ('{"a\\ud800": 1}', "a\\ud800"),
+        ('{"env": {"\\ud800": "x"}}', "env.\\ud800"),
+        ('{"slurm_env": {"\\ud800": 1}}', "slurm_env.\\ud800"),
+        ('{"slurm_env": {"mounts": ["\\ud800"]}}', "slurm_env.mounts[0]"),
+        ('{"mounts": "a\\ud800"}', "mounts"),
+    ],
+)
+def test_half_a_character_in_a_key_or_in_an_array_is_a_problem_and_no_crash(
+    tmp_path: Path, spec: str, place: str
+) -> None:
+    told = refuse(tmp_path, spec)
+    assert told[0].replace(".json:1:", ".json:").startswith(f"job_spec.json: {place}: ")
+    assert "has half of a surrogate pair" in told[0]
+
+
+@pytest.mark.parametrize(
     "field", ["account", "partition", "job_name", "qos", "reservation", "constraint", "network", "comment"]
 )
 @pytest.mark.parametrize(
