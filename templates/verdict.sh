@@ -34,7 +34,7 @@ judge_state() {
     local what="$1 $2"
     case ${state_there?} in
         COMPLETED) judge_completed "$1" "$2" ;;
-        FAILED) conclude FAILED "$what failed with exit code ${exit_there:-unknown}$(explain_exit "$1")" "$(advise_on_failure)" ;;
+        FAILED) conclude FAILED "$what failed with exit code ${exit_there:-unknown}$(explain_exit)" 'the excerpt of its log says where' ;;
         TIMEOUT | DEADLINE) conclude TIMEOUT "$what reached its time limit" 'raise time_limit in the spec' ;;
         OUT_OF_ME*) conclude OUT_OF_MEMORY "$what ran out of memory" 'raise mem in the spec, or take fewer tasks a node' ;;
         CANCELLED) conclude CANCELLED "$what was cancelled, by somebody or by Slurm" 'if it was not you, ask sacct --jobs='"$2"' --format=State%30 who it was' ;;
@@ -44,18 +44,9 @@ judge_state() {
 }
 
 explain_exit() {
-    local log
-    log=$(kept "$1.out")
     case $exit_there in
-        0:53) printf ' (Slurm could not open the log: its folder is missing or not writable on %s: %s)' "${nodes:-the node}" "${log%/*}" ;;
+        0:53) printf '%s' ' (Slurm could not open the log: its folder is missing or not writable on the node)' ;;
         *:9) printf '%s' ' (killed by signal 9, often for want of memory)' ;;
-    esac
-}
-
-advise_on_failure() {
-    case $exit_there in
-        0:53) printf 'make that folder, or find out why that node does not see it, and submit again' ;;
-        *) printf 'the excerpt of its log says where' ;;
     esac
 }
 
