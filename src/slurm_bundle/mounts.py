@@ -4,7 +4,6 @@ Facts are those measured with pyxis 0.24 and enroot 4.1: nothing can be escaped,
 taken without a word and mounts read-write.
 """
 
-import posixpath
 import re
 from dataclasses import dataclass
 
@@ -64,19 +63,18 @@ def parse_mount(text: str) -> Mount:
     return Mount(source, others[0], parse_flags(others[1], text) if len(others) == 2 else ())
 
 
-def covers(mount: Mount, path: str) -> bool:
-    """Say whether `path` is, through this mount, the same place inside the container as on the host."""
-    source, target, wanted = (posixpath.normpath(part) for part in (mount.source, mount.target, path))
-    if mount.source in SPECIAL_SOURCES or source != target:
-        return False
-    return wanted == source or wanted.startswith(source.rstrip("/") + "/")
-
-
 def mount_remarks(mount: Mount) -> tuple[str, ...]:
     """Give what a valid mount's user should know."""
     if " " in mount.source + mount.target:
         return (f"{str(mount)!r} has a space in a path, which pyxis takes only from 2026-04 on",)
     return ()
+
+
+def check_shared(path: str) -> None:
+    """Refuse, with ValueError, a path of the cluster that cannot be mounted at the same place in a container."""
+    if ":" in path:
+        raise ValueError(f"{path!r} has a colon, which parts a mount and cannot be escaped; give a path without one")
+    parse_mount(path)
 
 
 def check_characters(text: str) -> None:

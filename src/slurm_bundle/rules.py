@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from slurm_bundle.fields import Spec
+from slurm_bundle.mounts import check_shared
 from slurm_bundle.options import read_directives
 from slurm_bundle.resolving import Resolution
 from slurm_bundle.texts import make_job_name
@@ -53,6 +54,7 @@ def resolve_fields(r: Resolution, surroundings: Surroundings) -> None:
     resolve_container(r)
     resolve_paths(r, surroundings)
     resolve_build(r)
+    check_shared_paths(r)
 
 
 def resolve_connection(r: Resolution) -> None:
@@ -311,6 +313,18 @@ def check_log_folder(r: Resolution) -> None:
             "remote_work_dir",
             f"{path} has {read_otherwise[0]!r}, which Slurm replaces in the path of a log; take it out",
         )
+
+
+def check_shared_paths(r: Resolution) -> None:
+    """Refuse the paths that a container is to see where a mount cannot hold them."""
+    if r["container_runtime"] != "pyxis" or (r["recipe"] == "batch" and not r["build_project"]):
+        return
+    root = "default_user_root_dir" if r["default_user_root_dir"] else "remote_cwd"
+    for name in ("remote_repo_path", "remote_work_dir", *([root] if r["build_project"] and r[root] else [])):
+        try:
+            check_shared(r[name])
+        except ValueError as error:
+            r.wrong(name, str(error))
 
 
 def check_export(r: Resolution, surroundings: Surroundings) -> None:

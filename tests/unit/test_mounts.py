@@ -1,6 +1,8 @@
+import re
+
 import pytest
 
-from slurm_bundle.mounts import Mount, covers, mount_remarks, parse_mount
+from slurm_bundle.mounts import Mount, check_shared, mount_remarks, parse_mount
 
 
 @pytest.mark.parametrize(
@@ -72,22 +74,15 @@ def test_what_pyxis_refuses_or_ignores_is_refused_with_the_way_out(text: str, wa
     assert way_out in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "path", "covered"),
-    [
-        ("/lustre:/lustre", "/lustre/users/me", True),
-        ("/lustre", "/lustre", True),
-        ("/lustre/:/lustre", "/lustre/x/", True),
-        ("/:/", "/anything", True),
-        ("~/runs", "~/runs/1", True),
-        ("/lustre:/data", "/lustre/x", False),
-        ("/lustre:/data", "/data/x", False),
-        ("/lus:/lus", "/lustre", False),
-        ("tmpfs:/lustre", "/lustre/x", False),
-    ],
-)
-def test_a_mount_covers_what_is_the_same_place_on_both_sides(text: str, path: str, covered: bool) -> None:
-    assert covers(parse_mount(text), path) is covered
+@pytest.mark.parametrize("path", ["/home/a b/c", "~/runs", "~", "/it's"])
+def test_a_path_that_can_be_seen_at_the_same_place_is_taken(path: str) -> None:
+    check_shared(path)
+
+
+@pytest.mark.parametrize("path", ["/a,b", "/a:b", "~/a:b", '/a"b', "/a`b"])
+def test_a_path_that_no_mount_can_hold_is_refused(path: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(repr(path))):
+        check_shared(path)
 
 
 def test_a_space_in_a_path_gets_a_remark() -> None:

@@ -149,11 +149,25 @@ def test_the_project_is_built_unless_the_spec_says_no() -> None:
     assert "build" not in plan().features
 
 
-def test_mounts_that_the_job_cannot_do_without_are_added_where_none_covers_them() -> None:
-    made = plan(container_image="ubuntu:24.04", mounts=["/home/a:/home/a"])
-    assert made["container_mounts"] == ("/home/a:/home/a",)
-    made = plan(container_image="ubuntu:24.04", mounts=["/data:/data:ro"])
-    assert made["container_mounts"] == ("/data:/data:ro", "/home/a/runs/engine:/home/a/runs/engine")
+def test_mounts_are_those_of_the_spec_and_only_where_there_is_a_container() -> None:
+    assert plan(container_image="ubuntu:24.04", mounts=["/data:/data:ro"])["container_mounts"] == ("/data:/data:ro",)
+    assert plan(container_image="ubuntu:24.04")["container_mounts"] == ()
+    assert plan()["container_mounts"] == ()
+
+
+def test_a_path_that_a_container_has_to_see_and_no_mount_can_hold_is_refused() -> None:
+    in_container: dict[str, Any] = {"container_image": "ubuntu:24.04"}
+    for fields in ({"remote_work_dir": "/a,b"}, {"remote_repo_path": "/a:b/engine"}):
+        given: dict[str, Any] = fields
+        assert plan(**given)["recipe"] == "single"
+        found = problems(**in_container, **given)
+        assert found[0].place == f"job_spec.json: {next(iter(given))}"
+        assert "cannot be escaped" in found[0].message
+    root: dict[str, Any] = {"default_user_root_dir": "/u,v", "remote_repo_path": "/r", "remote_work_dir": "/w"}
+    assert plan(**in_container, **root)["recipe"] == "single"
+    assert [p.place for p in problems(**in_container, **root, build_project=True)] == [
+        "job_spec.json: default_user_root_dir"
+    ]
 
 
 @pytest.mark.req("R14")
@@ -182,7 +196,7 @@ def test_the_reference_specs_are_read_and_what_is_missing_for_a_run_is_named() -
         read_spec(data / "by_hand_torchrun.json"), empty, replace(HERE, origin_url="ssh://git@x/engine")
     )
     assert torchrun["recipe"] == "launcher"
-    assert torchrun["container_mounts"][1:] == ("~/runs/engine:~/runs/engine",)
+    assert torchrun["container_mounts"] == ("~/data:/data:ro",)
     assert torchrun.texts["command.sh"].endswith("train.py --config configs/small.yaml --name 'first try'")
     with pytest.raises(SpecError) as caught:
         resolve_plan(read_spec(data / "auto_select.json"), empty, nothing)
