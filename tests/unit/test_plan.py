@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from slurm_bundle.catalog import Catalog, load_catalog
+from slurm_bundle.fields import Spec
 from slurm_bundle.plan import Plan, resolve_plan
 from slurm_bundle.problems import SpecError
-from slurm_bundle.resolving import Missing
+from slurm_bundle.resolving import NULL_ANSWERS, Missing
 from slurm_bundle.rules import Surroundings
 from slurm_bundle.spec import check_values, read_spec
 
@@ -204,6 +205,20 @@ def test_the_reference_specs_are_read_and_what_is_missing_for_a_run_is_named() -
     assert missing == ["ssh_host", "remote_cwd", "repo_root", "repo_url", "recipe"]
 
 
+@pytest.mark.parametrize("field", sorted(set(Spec.model_fields) - NULL_ANSWERS))
+def test_a_null_is_the_same_as_a_field_that_is_absent(field: str) -> None:
+    # GEN-03
+    def outcome(value: Any) -> Any:
+        given: dict[str, Any] = {"recipe": "mpi", "gpus_per_node": 8, "container_image": "a:1", field: value}
+        try:
+            made = plan(**given)
+        except SpecError as error:
+            return [(problem.field, problem.message) for problem in error.problems if isinstance(problem, Missing)]
+        return made.values, made.settings, made.holes
+
+    assert outcome(None) == outcome(...)
+
+
 CATALOG = """
 [clusters.aurora]
 ssh_host_pattern = "{slurm_user}@login.{cluster_name}.example.org"
@@ -261,6 +276,18 @@ def test_the_spec_outweighs_the_catalog(tmp_path: Path) -> None:
     made = plan(aurora(tmp_path), **own)
     assert (made["account"], made["partition"], made["gpus_per_node"]) == ("acct", "main", 4)
     assert origin(made, "gpus_per_node") == "spec: gpus_per_node"
+
+
+def test_a_null_outweighs_the_catalog_only_where_none_is_an_answer(tmp_path: Path) -> None:
+    # GEN-03
+    names = ("account", "partition", "mounts", "gpus_per_node", "network", "constraint", "device_type", "mfa_style")
+    given: dict[str, Any] = {"slurm_cluster": "aurora", "poll_seconds": 60, **dict.fromkeys(names)}
+    made = plan(aurora(tmp_path), **given)
+    assert [made[name] for name in names] == ["theirs", "batch", ("/lustre:/lustre",), *[None] * 5]
+    none: dict[str, Any] = {"slurm_cluster": "aurora", "poll_seconds": 60, "mounts": []}
+    assert plan(aurora(tmp_path), **none)["mounts"] == ()
+    either: dict[str, Any] = {"container_image": "a:1", "mounts": None, "container_mounts": "/a:/a"}
+    assert plan(**either)["mounts"] == ("/a:/a",)
 
 
 @pytest.mark.req("B24")
