@@ -1,4 +1,4 @@
-"""Where things lie: a home folder behind a link, a bundle that was moved, is read-only, or is called by another path."""
+"""Where things lie: a home folder behind a link, a bundle that was moved, is read-only, or called by another path."""
 
 import pytest
 
