@@ -174,6 +174,66 @@ def test_the_home_folder_of_this_machine_is_only_in_what_is_read_here(tmp_path: 
             assert "~localuser" not in line
 
 
+LOCAL_STEPS = ("preflight", "sync", "submit_build", "submit", "monitor", "collect", "cleanup", "run_all")
+
+
+@pytest.fixture
+def moved(tmp_path: Path) -> Path:
+    """A bundle under a name with blanks, without the right to run its scripts, and read-only."""
+    place = tmp_path / "my bundle"
+    place.mkdir()
+    for file in bundle("built"):
+        path = place / file.path
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(file.text)
+        path.chmod(0o444)
+    return place
+
+
+def run(*command: str | Path, cwd: Path | str = "/", **env: str) -> "subprocess.CompletedProcess[str]":
+    own = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **env}
+    return subprocess.run(command, cwd=cwd, env=own, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.req("R63")
+@pytest.mark.parametrize("step", LOCAL_STEPS)
+def test_a_step_that_is_called_by_a_link_says_so_and_does_nothing(moved: Path, tmp_path: Path, step: str) -> None:
+    # GEN-09
+    link = tmp_path / "go"
+    link.symlink_to(moved / f"{step}.sh")
+    done = run("bash", link)
+    assert done.returncode == 2
+    assert done.stderr == f"{link}: no bundle around it. Call it by its own path, not by a link\n"
+
+
+@pytest.mark.req("R63")
+def test_a_bundle_is_found_from_every_folder_and_past_a_cdpath(moved: Path, tmp_path: Path) -> None:
+    # GEN-09
+    (tmp_path / "elsewhere" / "my bundle").mkdir(parents=True)
+    calls: list[tuple[tuple[Path | str, ...], Path | str]] = [
+        ((moved / "run_all.sh",), "/"),
+        (("my bundle/run_all.sh",), tmp_path),
+        (("./run_all.sh",), moved),
+        (("login/../run_all.sh",), moved),
+    ]
+    for command, cwd in calls:
+        done = run("bash", *command, "--dry-run", cwd=cwd, CDPATH=str(tmp_path / "elsewhere"))
+        assert (done.returncode, done.stderr) == (0, ""), command
+        assert done.stdout.startswith("preflight     Check that"), command
+
+
+@pytest.mark.req("R63")
+def test_a_bundle_that_lost_its_modes_still_runs_its_steps(moved: Path, tmp_path: Path) -> None:
+    # GEN-09: as after a mail, or from a file system that runs nothing.
+    ssh = tmp_path / "ssh"
+    ssh.write_text("#!/bin/sh\necho 'ssh: Could not resolve hostname bigiron' >&2\nexit 255\n")
+    ssh.chmod(0o755)
+    done = run("bash", moved / "run_all.sh", GEN_STATE_DIR=str(tmp_path / "state"), PATH=f"{tmp_path}:/usr/bin:/bin")
+    assert done.returncode in (3, 4), done.stderr
+    assert "preflight: " in done.stderr
+    assert "ermission denied" not in done.stderr
+
+
 # Beside what test_scripts.py denies: what fails on bash 3.2.48 at run time or in its parser only.
 ALSO_TOO_NEW = (
     r"\$\{\w+\[-\d+\]\}",  # ${a[-1]}
