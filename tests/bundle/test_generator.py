@@ -270,6 +270,19 @@ def test_the_local_side_has_no_word_of_a_newer_bash_or_of_gnu_tools(kind: str) -
             assert not re.search(denied, text), (file.path, denied, re.search(denied, text))
 
 
+@pytest.mark.req("B19")
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_script_prints_its_environment_or_its_commands(kind: str) -> None:
+    # GEN-07
+    for file in bundle(kind):
+        if file.side in ("local", "login", "node", "values"):
+            text = code(file.text)
+            assert not re.search(r"\bset -\w*x|xtrace|\bBASH_XTRACEFD|verbose", text), file.path
+            assert not re.search(r"\b(printenv|export -p|declare -[px]+|env)\s*($|[|>;])", text, re.MULTILINE), (
+                file.path
+            )
+
+
 @pytest.mark.req("B16")
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_local_side_expands_no_array_that_may_be_empty_without_a_guard(kind: str) -> None:
