@@ -22,7 +22,7 @@
 set -euo pipefail
 case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac
 
-bundle=$(cd "$(dirname "$0")" && pwd)
+bundle=$(CDPATH='' cd "$(dirname "$0")" && [ -e config.sh ] && pwd) || { printf '%s: no bundle around it. Call it by its own path, not by a link\n' "$0" >&2 && exit 2; }
 . "$bundle/config.sh"
 . "$bundle/lib.sh"
 
@@ -116,7 +116,7 @@ run_steps() {
             continue
         fi
         code=0
-        "$bundle/$name.sh" || code=$?
+        bash "$bundle/$name.sh" || code=$?
         if [ "$code" -ne 0 ]; then
             end_early "$name" "$code"
             return "$code"
@@ -130,7 +130,7 @@ end_early() {
     case $1/$2 in
         */130) say "interrupted; what is submitted goes on. ./run_all.sh goes on from here, ./cleanup.sh cancels it" ;;
         */13) say "nothing was concluded; ./run_all.sh goes on from here" ;;
-        submit_build/* | monitor/*) [ -z "$(kept status)" ] || "$bundle/collect.sh" || say 'no report was written; run ./collect.sh again' ;;
+        submit_build/* | monitor/*) [ -z "$(kept status)" ] || bash "$bundle/collect.sh" || say 'no report was written; run ./collect.sh again' ;;
     esac
 }
 
@@ -138,7 +138,7 @@ read_options "$@"
 if [ -n "$dry" ]; then
     tell_plan
 elif [ -n "$only" ]; then
-    "$bundle/$only.sh"
+    bash "$bundle/$only.sh"
 else
     open_run
     run_steps

@@ -4,7 +4,6 @@ Facts are those measured with pyxis 0.24 and enroot 4.1: nothing can be escaped,
 taken without a word and mounts read-write.
 """
 
-import posixpath
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -63,14 +62,6 @@ def parse_mount(text: str) -> Mount:
         return Mount(source, source)
     check_target(others[0], text)
     return Mount(source, others[0], parse_flags(others[1], text) if len(others) == 2 else ())
-
-
-def covers(mount: Mount, path: str) -> bool:
-    """Say whether `path` is, through this mount, the same place inside the container as on the host."""
-    source, target, wanted = (posixpath.normpath(part) for part in (mount.source, mount.target, path))
-    if mount.source in SPECIAL_SOURCES or source != target:
-        return False
-    return wanted == source or wanted.startswith(source.rstrip("/") + "/")
 
 
 def mount_remarks(mount: Mount) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from typing import Any
 from slurm_bundle import __version__
 from slurm_bundle.catalog import Catalog, choose_cluster
 from slurm_bundle.image import rewrite_for_enroot
-from slurm_bundle.mounts import Mount, covers, parse_mount
 from slurm_bundle.problems import ProblemsError, SpecError
 from slurm_bundle.resolving import Resolution, Value
 from slurm_bundle.rules import Surroundings, resolve_fields
@@ -74,8 +73,8 @@ def make_plan(r: Resolution, surroundings: Surroundings) -> Plan:
     )
     r.put(
         "container_mounts",
-        add_mounts(r) if container else (),
-        "derived: mounts, and remote_repo_path and remote_work_dir where no mount covers them",
+        tuple(r["mounts"] or ()) if container else (),
+        "derived: mounts; the job adds remote_repo_path and remote_work_dir, which it cannot do without",
     )
     tasks = r["tasks_per_node"] * (1 if recipe == "single" else r["node_count"])
     out_log, err_log = log_names(r["log_file_pattern"])
@@ -149,18 +148,6 @@ def make_plan(r: Resolution, surroundings: Surroundings) -> Plan:
 def identify(*parts: object) -> str:
     """Give 12 hex digits that stand for the parts, so that another spec gets another folder and another record."""
     return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
-
-
-def add_mounts(r: Resolution) -> tuple[str, ...]:
-    """The mounts of the spec, and those without which the job would not find the code and its own scripts."""
-    given = tuple(r["mounts"] or ())
-    parsed = [parse_mount(text) for text in given]
-    needed = []
-    for path in (r["remote_repo_path"], r["remote_work_dir"]):
-        if not any(covers(mount, path) for mount in parsed):
-            parsed.append(Mount(path, path, ()))
-            needed.append(f"{path}:{path}")
-    return (*given, *needed)
 
 
 def extra_files(r: Resolution) -> tuple[str, ...]:

@@ -68,6 +68,14 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
 }
 
 
+# Where null in the spec is an answer: none, whatever the catalog or what was found on the cluster says. Elsewhere it is
+# the same as a field that is absent: programs write it for what they do not know.
+NULL_ANSWERS = frozenset(
+    {"gpus_per_node", "mfa_style", "default_user_root_dir", "device_type", "remote_init"}
+    | {"constraint", "network", "comment", "gpu_clocks"}
+)
+
+
 @dataclass
 class Resolution:
     """What has been resolved so far, in the order of resolving; problems and remarks beside it."""
@@ -91,7 +99,7 @@ class Resolution:
     def take(self, name: str, *others: tuple[Callable[[], Any], str]) -> Any:
         """Resolve a field from its sources, else from the first of the others (function, origin) that gives one.
 
-        An explicit null or [] in the spec is an answer, too: it is not looked for elsewhere. None when nobody has it.
+        An explicit [] in the spec is an answer, too, and so is null for NULL_ANSWERS. None when nobody has it.
         """
         for source in SOURCES.get(name, (name,)):
             value, given = self.look(source)
@@ -102,7 +110,7 @@ class Resolution:
                     else f"spec: {source}"
                 )
                 return self.put(name, value, where)
-            if given:
+            if given and name in NULL_ANSWERS:
                 return self.put(name, None, f"spec: {source} is null")
         for compute, origin in others:
             value = compute()

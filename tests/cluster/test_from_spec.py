@@ -109,6 +109,12 @@ def test_a_secret_goes_to_the_job_by_name_and_into_no_file(world: World, recipe:
     ran = world.run("run_all.sh", env={"MY_TOKEN": secret})
     assert ran.code == 0, ran.said
     assert hashlib.sha256(secret.encode()).hexdigest() in world.report()["excerpt"]["out"][-1]
+    # GEN-07: nor into what Slurm keeps of the job.
+    kept = world.slurm("scontrol", "write", "batch_script", world.kept("job.id"), "-")
+    kept += world.slurm("scontrol", "show", "job", "--details", world.kept("job.id"))
+    assert "JobState=COMPLETED" in kept
+    assert kept.startswith("#!/")
+    assert "$ecret" not in kept
     for folder in (world.out, world.root):
         for path in folder.rglob("*"):
             assert not path.is_file() or b"$ecret" not in path.read_bytes(), path

@@ -66,6 +66,7 @@ def test_the_code_is_built_on_a_node_in_the_container_and_then_runs_in_it(world:
 
 @pytest.mark.req("R27", "R28", "R19")
 def test_after_a_failed_build_nothing_is_submitted(world: World) -> None:
+    # GEN-13
     (world.repo / "cpp" / "src" / "part_30.c").write_text("int part_30(void) { return not_there; }\n")
     world.bundle(**IN_CONTAINER)
     before = photograph(world.repo)
@@ -143,7 +144,8 @@ def test_the_watch_ends_after_its_time_and_leaves_the_job_alone(world: World) ->
 
 @pytest.mark.req("B9", "B20", "R55")
 def test_killed_after_submitting_it_goes_on_to_the_same_job(world: World) -> None:
-    world.bundle(command="sleep 8; echo all passed")
+    # GEN-13
+    world.bundle(command="sleep 8; echo all passed", build_project=True, build_command="true")
     running = world.start("run_all.sh")
     wait_for(lambda: world.kept("job.id"))
     os.killpg(running.pid, signal.SIGKILL)
@@ -151,12 +153,13 @@ def test_killed_after_submitting_it_goes_on_to_the_same_job(world: World) -> Non
     job = world.kept("job.id")
     ran = world.run("run_all.sh")
     assert ran.code == 0, ran.said
+    assert "submit_build was done before" in ran.said
     assert "submit was done before" in ran.said
     assert world.kept("job.id") == job
-    assert world.jobs_submitted() == [job]
+    assert world.jobs_submitted() == [world.kept("build.id"), job]
     after = world.run("run_all.sh")
     assert after.code == 0, after.said
-    assert len(world.jobs_submitted()) == 2
+    assert len(world.jobs_submitted()) == 4
 
 
 @pytest.mark.req("B20")

@@ -1,6 +1,7 @@
+
 import pytest
 
-from slurm_bundle.mounts import Mount, covers, mount_remarks, parse_mount
+from slurm_bundle.mounts import Mount, mount_remarks, parse_mount
 
 
 @pytest.mark.parametrize(
@@ -70,24 +71,6 @@ def test_what_pyxis_refuses_or_ignores_is_refused_with_the_way_out(text: str, wa
     with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the text is looked at below
         parse_mount(text)
     assert way_out in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "path", "covered"),
-    [
-        ("/lustre:/lustre", "/lustre/users/me", True),
-        ("/lustre", "/lustre", True),
-        ("/lustre/:/lustre", "/lustre/x/", True),
-        ("/:/", "/anything", True),
-        ("~/runs", "~/runs/1", True),
-        ("/lustre:/data", "/lustre/x", False),
-        ("/lustre:/data", "/data/x", False),
-        ("/lus:/lus", "/lustre", False),
-        ("tmpfs:/lustre", "/lustre/x", False),
-    ],
-)
-def test_a_mount_covers_what_is_the_same_place_on_both_sides(text: str, path: str, covered: bool) -> None:
-    assert covers(parse_mount(text), path) is covered
 
 
 def test_a_space_in_a_path_gets_a_remark() -> None:

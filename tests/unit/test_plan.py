@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from slurm_bundle.catalog import Catalog, load_catalog
+from slurm_bundle.fields import Spec
 from slurm_bundle.plan import Plan, resolve_plan
 from slurm_bundle.problems import SpecError
-from slurm_bundle.resolving import Missing
+from slurm_bundle.resolving import NULL_ANSWERS, Missing
 from slurm_bundle.rules import BATCH_FAILURES, SILENT_FAILURES, Surroundings
 from slurm_bundle.spec import check_values, read_spec
 from slurm_bundle.texts import check_job_name
@@ -162,11 +163,25 @@ def test_the_project_is_built_unless_the_spec_says_no() -> None:
     assert "build" not in plan().features
 
 
-def test_mounts_that_the_job_cannot_do_without_are_added_where_none_covers_them() -> None:
-    made = plan(container_image="ubuntu:24.04", mounts=["/home/a:/home/a"])
-    assert made["container_mounts"] == ("/home/a:/home/a",)
-    made = plan(container_image="ubuntu:24.04", mounts=["/data:/data:ro"])
-    assert made["container_mounts"] == ("/data:/data:ro", "/home/a/runs/engine:/home/a/runs/engine")
+def test_mounts_are_those_of_the_spec_and_only_where_there_is_a_container() -> None:
+    assert plan(container_image="ubuntu:24.04", mounts=["/data:/data:ro"])["container_mounts"] == ("/data:/data:ro",)
+    assert plan(container_image="ubuntu:24.04")["container_mounts"] == ()
+    assert plan()["container_mounts"] == ()
+
+
+def test_a_path_that_a_container_has_to_see_and_no_mount_can_hold_is_refused() -> None:
+    in_container: dict[str, Any] = {"container_image": "ubuntu:24.04"}
+    for fields in ({"remote_work_dir": "/a,b"}, {"remote_repo_path": "/a:b/engine"}):
+        given: dict[str, Any] = fields
+        assert plan(**given)["recipe"] == "single"
+        found = problems(**in_container, **given)
+        assert found[0].place == f"job_spec.json: {next(iter(given))}"
+        assert "cannot be escaped" in found[0].message
+    root: dict[str, Any] = {"default_user_root_dir": "/u,v", "remote_repo_path": "/r", "remote_work_dir": "/w"}
+    assert plan(**in_container, **root)["recipe"] == "single"
+    assert [p.place for p in problems(**in_container, **root, build_project=True)] == [
+        "job_spec.json: default_user_root_dir"
+    ]
 
 
 @pytest.mark.req("R14")
@@ -195,12 +210,26 @@ def test_the_reference_specs_are_read_and_what_is_missing_for_a_run_is_named() -
         read_spec(data / "by_hand_torchrun.json"), empty, replace(HERE, origin_url="ssh://git@x/engine")
     )
     assert torchrun["recipe"] == "launcher"
-    assert torchrun["container_mounts"][1:] == ("~/runs/engine:~/runs/engine",)
+    assert torchrun["container_mounts"] == ("~/data:/data:ro",)
     assert torchrun.texts["command.sh"].endswith("train.py --config configs/small.yaml --name 'first try'")
     with pytest.raises(SpecError) as caught:
         resolve_plan(read_spec(data / "auto_select.json"), empty, nothing)
     missing = [problem.field for problem in caught.value.problems if isinstance(problem, Missing)]
     assert missing == ["ssh_host", "remote_cwd", "repo_root", "repo_url", "recipe"]
+
+
+@pytest.mark.parametrize("field", sorted(set(Spec.model_fields) - NULL_ANSWERS))
+def test_a_null_is_the_same_as_a_field_that_is_absent(field: str) -> None:
+    # GEN-03
+    def outcome(value: Any) -> Any:
+        given: dict[str, Any] = {"recipe": "mpi", "gpus_per_node": 8, "container_image": "a:1", field: value}
+        try:
+            made = plan(**given)
+        except SpecError as error:
+            return [(problem.field, problem.message) for problem in error.problems if isinstance(problem, Missing)]
+        return made.values, made.settings, made.holes
+
+    assert outcome(None) == outcome(...)
 
 
 CATALOG = """
@@ -260,6 +289,18 @@ def test_the_spec_outweighs_the_catalog(tmp_path: Path) -> None:
     made = plan(aurora(tmp_path), **own)
     assert (made["account"], made["partition"], made["gpus_per_node"]) == ("acct", "main", 4)
     assert origin(made, "gpus_per_node") == "spec: gpus_per_node"
+
+
+def test_a_null_outweighs_the_catalog_only_where_none_is_an_answer(tmp_path: Path) -> None:
+    # GEN-03
+    names = ("account", "partition", "mounts", "gpus_per_node", "network", "constraint", "device_type", "mfa_style")
+    given: dict[str, Any] = {"slurm_cluster": "aurora", "poll_seconds": 60, **dict.fromkeys(names)}
+    made = plan(aurora(tmp_path), **given)
+    assert [made[name] for name in names] == ["theirs", "batch", ("/lustre:/lustre",), *[None] * 5]
+    none: dict[str, Any] = {"slurm_cluster": "aurora", "poll_seconds": 60, "mounts": []}
+    assert plan(aurora(tmp_path), **none)["mounts"] == ()
+    either: dict[str, Any] = {"container_image": "a:1", "mounts": None, "container_mounts": "/a:/a"}
+    assert plan(**either)["mounts"] == ("/a:/a",)
 
 
 @pytest.mark.req("B24")

@@ -12,7 +12,7 @@
 set -euo pipefail
 case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac
 
-bundle=$(cd "$(dirname "$0")" && pwd)
+bundle=$(CDPATH='' cd "$(dirname "$0")" && [ -e config.sh ] && pwd) || { printf '%s: no bundle around it. Call it by its own path, not by a link\n' "$0" >&2 && exit 2; }
 . "$bundle/config.sh"
 . "$bundle/lib.sh"
 . "$bundle/remote.sh"
