@@ -582,3 +582,9 @@ def test_the_schema_describes_every_field_and_allows_no_other() -> None:
     ] == []
     assert {"$schema", "slurm_password", "node_count"} <= schema["properties"].keys()
     json.dumps(schema)
+
+
+def test_the_folder_of_a_spec_is_known_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "s.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    assert read_spec(Path("s.json")).folder == tmp_path

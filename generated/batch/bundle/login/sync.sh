@@ -5,7 +5,7 @@
 # Reads:    a tar stream on stdin, unless untracked is 0
 # Writes:   USER_ROOT, REMOTE_REPO, REMOTE_WORK
 # Reports:  repo
-# Calls:    git grep mkdir rm tail tar timeout
+# Calls:    git grep mkdir rm sed tail tar timeout
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh
@@ -37,9 +37,10 @@ clone_or_fetch() {
     try_git "fetch from $REPO_URL" fetch --prune origin
 }
 
-# The logs of earlier runs may lie inside the clone: they are no leftovers.
+# The logs of earlier runs may lie inside the clone: they are no leftovers. To git the line is a pattern.
 spare_work() {
-    local line=/${work#"$repo"/}/
+    local line
+    line=$(printf '%s\n' "/${work#"$repo"/}/" | sed 's/[][*?\\]/\\&/g')
     mkdir -p "$work" .git/info 2>"$scratch/git" || fail "cannot make $work: $(tail -n 1 "$scratch/git")"
     case $work in "$repo"/*) grep -qxF -e "$line" .git/info/exclude 2>"$scratch/git" || printf '%s\n' "$line" >>.git/info/exclude ;; esac
 }
