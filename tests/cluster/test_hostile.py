@@ -19,6 +19,8 @@ FOLDER = 'a b (c) it\'s "q" `id` é🙂 [x]* ;&|<>!#{y},=:@~'
 MOUNTABLE = "a b (c) é🙂 [x]* ;&|<>!#{y}=@~"
 TEXTS = [text for text in (*TRICKS, "x" * 4096, "'\"\\$`!\n" * 585) if all(map(is_text, text))]
 ENVIRONMENT = {f"ODD_{number}": text for number, text in enumerate(TEXTS)} | {"EMPTY": "", "PYTHONUNBUFFERED": "0"}
+# What the scripts on the login node set for themselves.
+OWN = {"LC_ALL", "GIT_SSH_COMMAND", "GIT_TERMINAL_PROMPT"}
 
 # Tells the words that it was called with, and its environment, in files of the work folder.
 TELL = """import os, sys
@@ -83,6 +85,7 @@ def test_words_variables_and_folders_arrive_in_the_job_as_they_are(world: World)
     seen = read_environment(work / "one0.env")
     assert {name: seen.get(name) for name in ENVIRONMENT} == ENVIRONMENT
     assert Path(seen["WORK_DIR"]) == work
+    assert not OWN & set(seen)
     assert (work / odd_file.name).read_text() == "extra"
     assert name_and_comment(world) == "Big  job, 50% (a&b) [c]*|two  blanks, (a|b) & 50%=x"
     report = world.report()
@@ -139,6 +142,7 @@ def test_in_a_batch_script_of_ones_own_they_arrive_as_well(world: World) -> None
     assert ran.code == 0, ran.said
     seen = read_environment(work / "env")
     assert {name: seen.get(name) for name in given} == given
+    assert not OWN & set(seen)
     assert name_and_comment(world) == "llm_research.engine|own (a|b)"
 
 
