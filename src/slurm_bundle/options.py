@@ -49,7 +49,10 @@ SSH_OWN = frozenset(
     {"batchmode", "controlmaster", "controlpath", "controlpersist", "forkafterauthentication"}
     | {"remotecommand", "requesttty", "sessiontype", "stdinnull"}
 )
-SSH_PROGRAMS = frozenset({"knownhostscommand", "localcommand", "permitlocalcommand", "proxycommand", "proxyusefdpass"})
+SSH_PROGRAMS = frozenset(
+    {"knownhostscommand", "localcommand", "permitlocalcommand", "proxycommand", "proxyusefdpass", "xauthlocation"}
+    | {"pkcs11provider", "securitykeyprovider", "smartcarddevice"}
+)
 
 
 def check_sbatch_option(text: str) -> str:
@@ -126,8 +129,20 @@ def check_ssh_value(option: str, content: str) -> None:
             check_ssh_host(re.sub(r":[0-9]+$", "", hop))
     if option in ("-i", "-F") and content.startswith("-"):
         raise ValueError(f"{option} {content!r} begins with '-'; give the path of a file")
+    if option == "-F":
+        check_ssh_file(content)
+    if option == "-i" and re.search(r"\$[A-Za-z_]", content):
+        raise ValueError(f"-i {content!r}: nothing expands $NAME in it; write ~/..., or the full path")
     if option == "-o":
         check_ssh_setting(content)
+
+
+def check_ssh_file(content: str) -> None:
+    """Refuse a name that ssh, which passes it to a shell for a jump host, would run, or a ~ that it does not expand."""
+    unsafe = re.search(r"[^\w./@%+=,:-]", content, re.ASCII)
+    if unsafe:
+        said = "which ssh does not expand" if unsafe[0] == "~" else "which a shell would take for more, for a jump host"
+        raise ValueError(f"-F {content!r} has the character {unsafe[0]!r}, {said}; give the full path of a plain name")
 
 
 def check_ssh_setting(content: str) -> None:

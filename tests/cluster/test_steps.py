@@ -176,41 +176,6 @@ def test_gen_run_shows_what_the_scripts_say_and_gives_their_exit_code(world: Wor
     assert re.search(r"^ +0:\d\d  monitor: FAILED: job \d+ failed with exit code 3", again.said, re.MULTILINE)
 
 
-@pytest.mark.req("R17")
-def test_awkward_values_arrive_in_the_job_as_they_are(world: World) -> None:
-    env = {
-        "A": "x y",
-        "B": "it's",
-        "C": "two\nlines",
-        "D": "$HOME",
-        "E": "~/x",
-        "F": "a,b",
-        "G": "",
-        "H": "100%",
-        "I": "-n",
-        "J": "!x",
-        "K": "tab\there",
-        "L": "é",
-    }
-    dump = 'import os, sys, json; json.dump([sys.argv[1:], dict(os.environ)], open(sys.argv[1], "w"))'
-    odd = "'{\"lr\": 1e-3, \"it\"}' 'a|b(c)' '`date` $HOME !x'"
-    command = f'python3 -c \'{dump}\' "$WORK_DIR/seen.json" {odd} \\\n  && echo "all passed"  # and a comment'
-    world.bundle(
-        command=command,
-        env=env,
-        remote_cwd=f"{world.root}/a b% (c)",
-        default_user_root_dir=f"{world.root}/a b% (c)",
-        create_remote_cwd=True,
-        job_name="Big job 50%",
-    )
-    ran = world.run("run_all.sh")
-    assert ran.code == 0, ran.said
-    seen = json.loads(next(world.root.rglob("seen.json")).read_text())
-    assert seen[0][1:] == ['{"lr": 1e-3, "it"}', "a|b(c)", "`date` $HOME !x"]
-    assert {name: seen[1].get(name) for name in env} == env
-    assert world.slurm("squeue", "-h", "-t", "all", "-j", world.kept("job.id"), "-o", "%j") == "Big job 50%"
-
-
 @pytest.mark.req("R25", "R54")
 @pytest.mark.parametrize(
     ("changes", "word"),

@@ -287,7 +287,15 @@ def test_two_users_of_one_login_are_a_problem(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["-p", "2222"], ["-p2222"], ["-i", "~/.ssh/id"], ["-J", "me@hop:22,hop2"], ["-o", "ServerAliveInterval=30"]],
+    [
+        ["-p", "2222"],
+        ["-p2222"],
+        ["-i", "~/.ssh/id"],
+        ["-J", "me@hop:22,hop2"],
+        ["-o", "ServerAliveInterval=30"],
+        ["-F", "/etc/a-b_c.conf"],
+        ["-i", "it's ${HOME}/a b"],
+    ],
 )
 def test_plain_ssh_options_are_taken(tmp_path: Path, words: list[str]) -> None:
     assert read(tmp_path, ssh_options=words).spec.ssh_options == tuple(words)
@@ -298,6 +306,7 @@ def test_plain_ssh_options_are_taken(tmp_path: Path, words: list[str]) -> None:
     [
         ["-v"], ["host"], ["-p"], ["-p", "x"], ["-o", "ControlPath=/x"], ["-o", "ProxyCommand=id"],
         ["-oLocalCommand=id"], ["-J", "-oX=y"], ["-o", "X"], "-p 2222", [22],
+        ["-F", "c$(id)", "-J", "hop"], ["-F", "~/c"], ["-F", "a b"], ["-i", "$HOME/id"], ["-o", "PKCS11Provider=/x.so"],
     ],
 )  # fmt: skip
 def test_ssh_options_that_undo_the_bundle_or_start_programs_are_refused(tmp_path: Path, words: Any) -> None:
@@ -583,3 +592,9 @@ def test_the_schema_describes_every_field_and_allows_no_other() -> None:
     ] == []
     assert {"$schema", "slurm_password", "node_count"} <= schema["properties"].keys()
     json.dumps(schema)
+
+
+def test_the_folder_of_a_spec_is_known_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "s.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    assert read_spec(Path("s.json")).folder == tmp_path
