@@ -60,7 +60,7 @@ def read_spec(path: Path, *, overrides: Mapping[str, object] | None = None) -> R
     for key, value in (overrides or {}).items():
         values[key] = value
         lines = {place: line for place, line in lines.items() if re.split(r"[.\[]", place)[0] != key}
-    return check_values(values, name=name, folder=path.parent, lines=lines, problems=problems)
+    return check_values(values, name=name, folder=path.parent.absolute(), lines=lines, problems=problems)
 
 
 def check_values(
