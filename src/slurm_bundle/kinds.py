@@ -22,8 +22,8 @@ def checked(check: Check) -> AfterValidator:
 
 
 def number_as_text(value: object) -> object:
-    """Take Slurm's bare number of minutes (or nodes) written as a JSON integer."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    """Take Slurm's bare number of minutes (or nodes) written as a JSON number."""
+    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
 
 def refuse_no_gpus(value: object) -> object:
@@ -152,7 +152,7 @@ RepoUrl = Annotated[str | None, checked(texts.check_repo_url)]
 Image = Annotated[str | None, checked(texts.check_container_image)]
 ContainerName = Annotated[str | None, checked(texts.check_container_name)]
 MpiPlugin = Annotated[str | None, checked(texts.check_plugin)]
-Duration = Annotated[str | None, checked(texts.check_duration)]
+Duration = Annotated[str | None, BeforeValidator(number_as_text), checked(texts.check_duration)]
 Walltime = Annotated[str | None, BeforeValidator(number_as_text), checked(texts.check_walltime), WALLTIME_SCHEMA]
 TextOrNumber = Annotated[str | None, BeforeValidator(number_as_text), WALLTIME_SCHEMA]
 

@@ -174,6 +174,44 @@ def test_the_home_folder_of_this_machine_is_only_in_what_is_read_here(tmp_path: 
             assert "~localuser" not in line
 
 
+def test_local_paths_start_at_the_folder_of_the_spec_wherever_gen_is_called(tmp_path: Path) -> None:
+    # GEN-09
+    folder = tmp_path / "specs"
+    folder.mkdir()
+    spec = {**BASE, "repo_root": ".", "extra_files": ["data/x.json"], "recipe": "mpi"}
+    (folder / "job_spec.json").write_text(json.dumps(spec))
+    gen = Path(sys.executable).parent / "gen"
+    done = run(gen, "bundle", "specs/job_spec.json", "-o", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    config = (tmp_path / "out" / "config.sh").read_text()
+    assert f"\nreadonly REPO_ROOT='{folder}'\n" in config
+    assert f"\nreadonly EXTRA_FILES=('{folder}/data/x.json')\n" in config
+
+
+def test_the_files_of_a_bundle_are_those_of_its_manifest(tmp_path: Path) -> None:
+    # GEN-10
+    gen = Path(sys.executable).parent / "gen"
+    for kind in ("mpi", "plain", "built"):
+        values = {name: value for name, value in {**BASE, **KINDS[kind]}.items() if value is not ...}
+        (tmp_path / "job_spec.json").write_text(json.dumps(values))
+        done = run(gen, "bundle", "job_spec.json", "-o", "out", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        out = tmp_path / "out"
+        there = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
+        listed = {entry["path"] for entry in json.loads((out / "MANIFEST.json").read_text())["files"]}
+        assert there == listed | {"MANIFEST.json", "SHA256SUMS"}, kind
+
+
+@pytest.mark.req("R63")
+def test_a_bundle_that_cannot_keep_its_state_says_where_it_could(moved: Path) -> None:
+    # GEN-09: a file in the place of its folder stops root, too.
+    (moved / ".run").write_text("")
+    done = run("bash", moved / "run_all.sh")
+    assert done.returncode == 2
+    assert "cannot write to " in done.stderr
+    assert "Set GEN_STATE_DIR to a folder of yours" in done.stderr
+
+
 LOCAL_STEPS = ("preflight", "sync", "submit_build", "submit", "monitor", "collect", "cleanup", "run_all")
 
 

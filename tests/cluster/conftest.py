@@ -88,7 +88,9 @@ class World:
     @property
     def env(self) -> dict[str, str]:
         """The environment of somebody at a workstation: the client's ssh first, and nothing of this test run."""
-        return {"PATH": f"{self.folder}/bin:/usr/bin:/bin", "HOME": str(self.folder), "LANG": "C.UTF-8"}
+        # Other tools for the local side, such as those of a BSD.
+        tools = f"{os.environ['GEN_TEST_TOOLS']}:" if "GEN_TEST_TOOLS" in os.environ else ""
+        return {"PATH": f"{self.folder}/bin:{tools}/usr/bin:/bin", "HOME": str(self.folder), "LANG": "C.UTF-8"}
 
     @property
     def repo_there(self) -> Path:

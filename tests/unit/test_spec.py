@@ -518,10 +518,28 @@ def test_a_pattern_that_would_match_everything_is_refused(tmp_path: Path, value:
     assert "failure_patterns[" in refuse(tmp_path, failure_patterns=value)[0]
 
 
-@pytest.mark.parametrize("value", ["", "1 day", "1:2:3:4", -5, "-5", True])
+@pytest.mark.parametrize("value", ["", "1 day", "1:2:3:4", -5, "-5", True, 1.5, [2], 10**12])
 def test_a_wrong_time_limit_is_refused(tmp_path: Path, value: Any) -> None:
+    # TIM-02
     (told,) = refuse(tmp_path, time_limit=value)
     assert ": time_limit: " in told
+
+
+@pytest.mark.parametrize(
+    ("value", "way_out"),
+    [
+        (3600, "for seconds write 3600s"),
+        (1.5, "give 1h"),
+        (True, "got true"),
+        ("1:2:3:4", "give 1h"),
+        ("1 day", "give 1h"),
+    ],
+)
+def test_a_wrong_duration_is_told_with_the_way_out(tmp_path: Path, value: Any, way_out: str) -> None:
+    # TIM-02
+    (told,) = refuse(tmp_path, monitor_timeout=value)
+    assert ": monitor_timeout: " in told
+    assert way_out in told
 
 
 def test_a_time_limit_that_people_misread_gets_a_warning_with_its_line(tmp_path: Path) -> None:
