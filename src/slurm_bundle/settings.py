@@ -111,7 +111,9 @@ def list_settings(r: Resolution, holes: Mapping[str, Any], features: frozenset[s
         ),
         resolved(r, "MONITOR_SECONDS", "monitor_timeout", "How long the job is watched"),
         Setting("PATIENCE_SECONDS", PATIENCE_SECONDS, "How long a silent cluster is borne with", "default"),
-        Setting("SLOW_END_SECONDS", SLOW_END_SECONDS, "How long a job may be COMPLETING before a word is said", "default"),
+        Setting(
+            "SLOW_END_SECONDS", SLOW_END_SECONDS, "How long a job may be COMPLETING before a word is said", "default"
+        ),
         resolved(r, "BUNDLE_ID", "bundle_id", "What tells this bundle from others"),
     ]
     return tuple(settings)

@@ -98,7 +98,7 @@ find_unanswered() {
         find_job || looked=no
         [ -z "$job" ] || return 0
     done
-    reason=${reason:-it ended with $1 and said nothing}
+    reason=${reason:-it ended with $1 and printed: $(paste -s -d ';' "$scratch/out")}
     [ "$looked" = yes ] || cannot_tell "sbatch gave no job id ($reason), and whether there is a job cannot be told: $(complaint)"
     [ "$pauses" = 0 ] || cannot_tell "sbatch gave no job id ($reason), and no job with the token $token is in the queue yet"
     report refused yes
@@ -107,11 +107,13 @@ find_unanswered() {
 
 # submit_once SCRIPT ARGUMENT...: give ARGUMENTs to sbatch, after SCRIPT is where they say, unless it has the job already.
 submit_once() {
+    local since=0
     take_lock
     find_job || cannot_tell "before submitting, the queue has to be asked for a job with the token $token, and it did not answer: $(complaint)"
     [ -n "$job" ] || submit "$@"
     printf '%s;%s\n' "$job" "$cluster" >"$submitted.id.new"
     mv "$submitted.id.new" "$submitted.id"
     report cluster "$cluster"
-    report since "$(date -r "$submitted" +%s)"
+    [ ! -e "$submitted" ] || since=$(date -r "$submitted" +%s)
+    report since "$since"
 }

@@ -23,6 +23,7 @@ bundle=$(cd "$(dirname "$0")" && pwd)
 . "$bundle/verdict.sh"
 
 tell_verdict() {
+    spoken=yes
     say "$(kept status): $(kept reason)"
     [ -z "$(kept advice)" ] || say "next: $(kept advice)"
 }
