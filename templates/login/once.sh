@@ -3,10 +3,10 @@
 # Runs on:  the login node, after login/slurm.sh and before login/submit.sh
 # Given:    kind (build or job), token
 # Writes:   SCRIPTS_DIR/submitted: TOKEN.slurm, which is submitted; beside it TOKEN.slurm.id, the id of the job, and
-#           TOKEN.slurm.lock, while this is at work
+#           TOKEN.slurm.lock or, while this is at work, TOKEN.slurm.busy
 # Reports:  said=... for each line that sbatch said besides the id; refused=yes where Slurm took no job; cluster; since,
 #           which is when it was submitted
-# Calls:    cat chmod cp date find id mkdir mv paste rmdir sbatch sed sleep sort tail timeout tr
+# Calls:    cat chmod cp date find flock id mkdir mv paste rmdir sbatch sed sleep sort tail timeout tr
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=slurm.sh source=../config.sh
@@ -16,12 +16,24 @@ readonly ID_LINE='^(Submitted batch job )?([0-9]+)((;| on cluster )([A-Za-z0-9_.
 work=$(at_home "$REMOTE_WORK")
 submitted=$(at_home "$SCRIPTS_DIR")/submitted/$token.slurm
 
-# An earlier call may still be at work here, though its line broke. The lock of one that was killed is old.
+# An earlier call may still be at work here, though its line broke: it is waited for. A lock ends with whoever has it.
 take_lock() {
-    [ -z "$(find "${submitted%/*}" -name "$token.slurm.lock" -mmin +20)" ] || rmdir "$submitted.lock"
-    mkdir "$submitted.lock" 2>"$scratch/complaint" ||
-        cannot_tell "an earlier call is still at work there, or was killed; try again in some minutes ($(complaint))"
-    trap 'code=$?; rmdir "$submitted.lock"; leave "$code"' EXIT
+    local code=0
+    exec 9>"$submitted.lock"
+    flock --timeout 150 9 2>"$scratch/complaint" || code=$?
+    case $code in
+        0) ;;
+        1) cannot_tell 'an earlier call of this step is still at work there; try again in some minutes' ;;
+        *) take_folder ;;
+    esac
+}
+
+# Where the file system has no locks, a folder is one, and that of a call that was killed is old.
+take_folder() {
+    [ -z "$(find "${submitted%/*}" -name "$token.slurm.busy" -mmin +20)" ] || rmdir "$submitted.busy"
+    mkdir "$submitted.busy" 2>"$scratch/complaint" ||
+        cannot_tell "an earlier call of this step is still at work there, or was killed; try again in some minutes ($(complaint))"
+    trap 'code=$?; rmdir "$submitted.busy"; leave "$code"' EXIT
 }
 
 # find_job: put the id of the job with this token in $job, or nothing; 1 when it cannot be told. The id was noted here
@@ -87,7 +99,7 @@ read_id() {
 # those of a lost answer, for some time.
 find_unanswered() {
     local pause reason pauses=0 looked=yes
-    reason=$(sed -n 's/^sbatch: error: //p' "$scratch/errors" | paste -s -d ';' -)
+    reason=$(sed -nE 's/^sbatch: (error: )?//p' "$scratch/errors" | paste -s -d ';' - | sed 's/;/; /g')
     reason=${reason:-$(tail -n 1 "$scratch/errors")}
     case $1/$reason in
         0/* | */ | *'timed out'* | *'ontact'* | *'Zero Bytes'* | *'onnect'* | *'ommunication'*) pauses='3 6 9' ;;

@@ -1,7 +1,7 @@
 """A bundle between stand-ins: ssh is a shell beside it, and Slurm's commands give prepared answers, one a call.
 
-The scripts are those that gen makes, and run as they are. What they asked is recorded; waiting costs nothing, as `sleep`
-only moves the clock on.
+The scripts are those that gen makes, and run as they are. What they asked is recorded; waiting costs nothing, as
+`sleep` only moves the clock on.
 """
 
 import functools
@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,6 +106,40 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Queued:
+    """A row of squeue."""
+
+    state: str
+    reason: str = "None"
+    token: str = "t1"
+    user: int = os.getuid()
+
+
+@dataclass(frozen=True)
+class Accounted:
+    """A row of sacct, with rows of its steps; it was submitted `age` seconds before ours."""
+
+    state: str
+    code: str = "0:0"
+    age: int = 0
+    user: int = os.getuid()
+    steps: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Controlled:
+    """What scontrol shows of a job."""
+
+    state: str
+    code: str = "0:0"
+    token: str = "t1"
+    user: int = os.getuid()
+
+
+Prepared = Answer | Queued | Accounted | Controlled | tuple[Accounted, ...]
+
+
+@dataclass(frozen=True)
 class Ran:
     code: int
     said: str
@@ -140,7 +174,7 @@ def render(spec: str) -> tuple[Plan, tuple[BundleFile, ...]]:
 
 
 class Played:
-    """A bundle in `out`, what is on the cluster below `home`, and the answers that Slurm's commands and ssh will give."""
+    """A bundle in `out`, what is on the cluster below `home`, and the answers of Slurm's commands and of ssh."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -209,15 +243,17 @@ class Played:
 
     def submitted(self, *, kind: str = "job", token: str = "t1", cluster: str = "", job: str = JOB) -> None:
         """Leave things as submit.sh leaves them."""
-        path = self.scripts / "submitted" / f"{token}.slurm"
+        path = self.path(token)
         path.write_text("#!/bin/bash\n")
         since = str(int(path.stat().st_mtime))
         logs = {"out": str(self.work / f"slurm-{job}.out"), "err": str(self.work / f"slurm-{job}.err")}
         values = {"token": token, "cluster": cluster, "since": since, "id": job, **logs}
         self.keep(**{f"{kind}_{name}": value for name, value in values.items()})
+        self.write_log("", job=job)
 
-    def play(self, name: str, *answers: Answer) -> None:
+    def play(self, name: str, *prepared: Prepared) -> None:
         """Prepare the answers of a command, one a call; the last one repeats. Without any, it must not be called."""
+        answers = [self.spell(each) for each in prepared]
         box = self.folder / "answers" / name
         box.mkdir(parents=True, exist_ok=True)
         (box / "called").write_text("0\n")
@@ -229,23 +265,19 @@ class Played:
             if answer.hook:
                 (box / f"{number}.hook").write_text(answer.hook)
 
-    def play_all(self, answers: Mapping[str, tuple[Answer, ...]]) -> None:
-        for name, prepared in answers.items():
-            self.play(name, *prepared)
+    def start(self, step: str, *arguments: str) -> "subprocess.Popen[str]":
+        env = {"PATH": f"{self.folder}/here:/usr/bin:/bin", "HOME": str(self.folder), "LANG": "C.UTF-8"}
+        return subprocess.Popen(
+            [self.out / step, *arguments],
+            env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
 
     def run(self, step: str, *arguments: str) -> Ran:
-        env = {"PATH": f"{self.folder}/here:/usr/bin:/bin", "HOME": str(self.folder), "LANG": "C.UTF-8"}
-        done = subprocess.run(
-            [self.out / step, *arguments],
-            env=env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        running = self.start(step, *arguments)
+        _, said = running.communicate(timeout=120)
         unprepared = self.folder / "unprepared"
-        assert not unprepared.exists(), f"{unprepared.read_text()}{done.stderr}"
-        return Ran(done.returncode, done.stderr)
+        assert not unprepared.exists(), f"{unprepared.read_text()}{said}"
+        return Ran(running.returncode, said)
 
     def calls(self, name: str) -> list[str]:
         """The calls of a command so far, with their arguments."""
@@ -264,34 +296,35 @@ class Played:
             assert time.monotonic() < end, f"waited in vain for {path}"
             time.sleep(0.05)
 
-    # What Slurm says of a job, in the columns that the scripts ask for.
+    def spell(self, prepared: Prepared) -> Answer:
+        """What Slurm says of a job, in the columns that the scripts ask for."""
+        match prepared:
+            case Queued(state, reason, token, user):
+                return says(f"{state}|{reason}|2026-01-01T00:00:00|n1|{user}|{self.work}|{self.path(token)}")
+            case Controlled(state, code, token, user):
+                return says(
+                    f"JobId={JOB} JobName=x UserId=u({user}) GroupId=g(1) JobState={state} Reason=None Requeue=0 "
+                    f"ExitCode={code} RunTime=00:01:00 ReqNodeList=(null) ExcNodeList=(null) NodeList=n1 "
+                    f"Command={self.path(token)} WorkDir={self.work} StdErr=/x StdIn=/dev/null StdOut=/y Power="
+                )
+            case Accounted():
+                return self.spell((prepared,))
+            case tuple():
+                return says(*(row for accounted in prepared for row in self.rows(accounted)))
+        return prepared
 
-    def queued(self, state: str, reason: str = "None", *, token: str = "t1", user: int = os.getuid()) -> Answer:
-        command = self.scripts / "submitted" / f"{token}.slurm"
-        return says(f"{state}|{reason}|2026-01-01T00:00:00|n1|{user}|{self.work}|{command}")
-
-    def accounted(
-        self, state: str, code: str = "0:0", *, age: int = 0, user: int = os.getuid(), steps: tuple[str, ...] = ()
-    ) -> Answer:
-        """A row of sacct; `age`: how many seconds before ours it was submitted; `steps`: STATE|EXIT of each step."""
+    def rows(self, accounted: Accounted) -> Iterator[str]:
         since = int(self.kept("job.since") or self.kept("build.since"))
-        submit = subprocess.run(
-            ["date", "-d", f"@{since - age}", "+%Y-%m-%dT%H:%M:%S"], capture_output=True, text=True, check=True
-        ).stdout.strip()
-        rows = [f"{JOB}|{state}|{code}|00:01:00|n1|{submit}|{user}"]
-        rows += [f"{JOB}.{number}|{step}|00:00:30|n1|{submit}|" for number, step in enumerate(steps)]
-        return says(*rows)
+        submit = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since - accounted.age))
+        yield f"{JOB}|{accounted.state}|{accounted.code}|00:01:00|n1|{submit}|{accounted.user}"
+        for number, (state, code) in enumerate(accounted.steps):
+            yield f"{JOB}.{number}|{state}|{code}|00:00:30|n1|{submit}|"
 
-    def controlled(self, state: str, code: str = "0:0", *, token: str = "t1", user: int = os.getuid()) -> Answer:
-        command = self.scripts / "submitted" / f"{token}.slurm"
-        return says(
-            f"JobId={JOB} JobName=x UserId=u({user}) GroupId=g(1) JobState={state} Reason=None Requeue=0 Restarts=0 "
-            f"ExitCode={code} RunTime=00:01:00 ReqNodeList=(null) ExcNodeList=(null) NodeList=n1 "
-            f"Command={command} WorkDir={self.work} StdErr=/x StdIn=/dev/null StdOut=/y Power="
-        )
+    def path(self, token: str) -> Path:
+        return self.scripts / "submitted" / f"{token}.slurm"
 
     def write_exit(self, text: str, *, kind: str = "job") -> None:
         (self.scripts / "log" / f"{kind}.{JOB}.exit").write_text(f"{text}\n")
 
-    def write_log(self, text: str) -> None:
-        (self.work / f"slurm-{JOB}.out").write_text(text)
+    def write_log(self, text: str, *, job: str = JOB) -> None:
+        (self.work / f"slurm-{job}.out").write_text(text)

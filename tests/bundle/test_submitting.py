@@ -6,10 +6,12 @@ Whatever is said: one call of sbatch is one job at most, and there are never two
 import io
 import os
 import shutil
+import subprocess
 import tarfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -38,7 +40,7 @@ OURS_ON_GAMMA = says("CLUSTER: beta", "JOBID|COMMAND", "12|/x.sh", "CLUSTER: gam
 
 @dataclass(frozen=True)
 class Row:
-    """Answers of sbatch and of squeue (which is asked before, and after where sbatch gave no id), and what comes of it."""
+    """Answers of sbatch, and of squeue (asked before, and after where sbatch gave no id), and what comes of it."""
 
     case: str
     sbatch: tuple[Answer, ...]
@@ -68,7 +70,8 @@ ROWS = (
     Row("SUB-01 a word after it", chatty("4711", "bye 12"), said="sbatch says: bye 12"),
     Row("SUB-01 dates and sizes around it", chatty("2026-05-01", "12 GB", "3.5", "4711", "0x12"), said="12 GB"),
     Row("SUB-01 two that could be it, the queue knows", chatty("12", "4711"), (EMPTY_QUEUE, OURS)),
-    Row("SUB-01 two that could be it, the queue does not know", chatty("12", "4711"), code=UNKNOWN, said="printed: 12;4711"),
+    Row("SUB-01 two that could be it, the queue does not know", chatty("12", "4711"), code=UNKNOWN,
+        said="printed: 12;4711"),
     Row("SUB-02 a cluster", chatty("4711;gamma"), cluster="gamma"),
     Row("SUB-02 a cluster, in words", chatty("Submitted batch job 4711 on cluster gamma"), cluster="gamma"),
     Row("SUB-02 several clusters asked, answer lost", (TIMED_OUT,), (EMPTY_QUEUE, OURS_ON_GAMMA), cluster="gamma"),
@@ -261,13 +264,14 @@ def test_wherever_the_line_breaks_on_the_way_up_no_half_of_the_files_is_submitte
     played.play("sbatch", says(JOB))
     played.play("squeue", EMPTY_QUEUE)
     played.run("submit.sh")
-    played.wait_for(played.scripts / "submitted" / f"{played.kept('job.token')}.slurm.lock", there=False)
+    played.wait_for(played.path(played.kept("job.token")).with_suffix(".slurm.id"))
     sent = (played.folder / "sent").read_bytes()
     begin = sent.index(b"recipes/job.slurm\0")
     with tarfile.open(fileobj=io.BytesIO(sent[begin:])) as archive:
         ends = [begin + member.offset for member in archive.getmembers()[1:]]
         ends.append(begin + archive.offset)
     (played.folder / "calls").unlink()
+    time.sleep(0.5)  # what went on there ends
     shutil.rmtree(played.scripts)
     for end in (begin + 700, *ends):
         played.play("ssh", Answer("cut-upload", str(end)))
@@ -276,8 +280,8 @@ def test_wherever_the_line_breaks_on_the_way_up_no_half_of_the_files_is_submitte
         assert not played.scripts.exists()
 
 
-@pytest.mark.req("B20")
-def test_a_call_that_is_still_at_work_there_keeps_the_next_from_submitting(played: Played) -> None:
+def hold_sbatch(played: Played) -> Path:
+    """A call whose line broke, and whose sbatch is still at it until the file is there that this gives."""
     played.bundle()
     played.play("ssh", Answer("goes-on"), NOTHING)
     asked, go = played.folder / "asked", played.folder / "go"
@@ -285,28 +289,58 @@ def test_a_call_that_is_still_at_work_there_keeps_the_next_from_submitting(playe
     played.play("squeue", EMPTY_QUEUE)
     assert played.run("submit.sh").code == UNKNOWN
     played.wait_for(asked)
+    return go
+
+
+@pytest.mark.req("B20")
+def test_a_call_that_is_still_at_work_there_is_waited_for(played: Played) -> None:
+    go = hold_sbatch(played)
+    second = played.start("submit.sh")
+    with pytest.raises(subprocess.TimeoutExpired):
+        second.wait(timeout=2)
+    go.touch()
+    assert second.wait(timeout=60) == SUBMITTED
+    assert played.kept("job.id") == JOB
+    assert len(played.calls("sbatch")) == 1
+
+
+def without_locks(played: Played) -> None:
+    """The file system has no locks, as Lustre has none unless it is told to."""
+    played.put(
+        played.folder / "there" / "flock", "#!/bin/bash\necho 'flock: 9: Function not implemented' >&2\nexit 71\n"
+    )
+
+
+@pytest.mark.req("B20")
+def test_without_locks_a_call_that_is_still_at_work_there_keeps_the_next_from_submitting(played: Played) -> None:
+    without_locks(played)
+    go = hold_sbatch(played)
     second = played.run("submit.sh")
     assert second.code == UNKNOWN
-    assert "an earlier call is still at work there" in second.said
+    assert "an earlier call of this step is still at work there" in second.said
+    cleaned = played.run("cleanup.sh")
+    assert cleaned.code == UNKNOWN
+    assert "Nothing was cancelled or removed" in cleaned.said
     go.touch()
-    played.wait_for(played.scripts / "submitted" / f"{played.kept('job.token')}.slurm.id")
-    played.wait_for(played.scripts / "submitted" / f"{played.kept('job.token')}.slurm.lock", there=False)
+    played.wait_for(played.path(f"{played.kept('job.token')}").with_suffix(".slurm.busy"), there=False)
     assert played.run("submit.sh").code == SUBMITTED
+    assert played.kept("job.id") == JOB
     assert len(played.calls("sbatch")) == 1
 
 
 @pytest.mark.req("B20")
-def test_the_lock_of_a_call_that_was_killed_is_broken_after_a_while(played: Played) -> None:
+def test_without_locks_that_of_a_call_that_was_killed_is_broken_after_a_while(played: Played) -> None:
+    without_locks(played)
     played.bundle()
     played.keep(job_token="t1")
-    lock = played.scripts / "submitted" / "t1.slurm.lock"
-    lock.mkdir()
+    busy = played.path("t1").with_suffix(".slurm.busy")
+    busy.mkdir()
     played.play("sbatch", says(JOB))
     played.play("squeue", EMPTY_QUEUE)
     assert played.run("submit.sh").code == UNKNOWN
-    os.utime(lock, (time.time() - 1800,) * 2)
+    os.utime(busy, (time.time() - 1800,) * 2)
     assert played.run("submit.sh").code == SUBMITTED
-    assert not lock.exists()
+    assert not busy.exists()
 
 
 @pytest.mark.req("B20", "R25")

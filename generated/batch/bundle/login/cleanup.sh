@@ -4,13 +4,13 @@
 # Given:    jobs: TOKEN;ID;CLUSTER of each, separated by spaces; ID is empty where it was never noted
 # Writes:   removes SCRIPTS_DIR, and only when no job of this run is left
 # Reports:  told=... for each thing done, or left alone
-# Calls:    find rm
+# Calls:    find flock rm
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=slurm.sh source=../config.sh
 case ${1-} in -h | --help) exec sed -n '/^#/!q; s/^# \{0,1\}//p' "$0" ;; esac
 
-: "${jobs?}"
+: "${scratch:?}" "${jobs?}"
 alive=()
 
 # look_at TOKEN ID CLUSTER: put the job among those that are alive, if it is.
@@ -48,12 +48,23 @@ cancel_all() {
     done
 }
 
+# check_locks FILE...: a submission whose line broke may still be at work.
+check_locks() {
+    local file code
+    for file in "$@"; do
+        [ -e "$file" ] || continue
+        code=0
+        flock --nonblock "$file" true 2>"$scratch/complaint" || code=$?
+        [ "$code" -ne 1 ] && [ -z "$(find "${file%.lock}.busy" -mmin -20 2>"$scratch/complaint")" ] ||
+            cannot_tell 'a step that submits is still at work there; try again in some minutes. Nothing was cancelled or removed'
+    done
+}
+
 main() {
     local scripts
     scripts=$(at_home "$SCRIPTS_DIR")
     forget_options
-    [ ! -d "$scripts" ] || [ -z "$(find "$scripts" -name '*.lock' -mmin -20)" ] ||
-        cannot_tell 'a ./submit.sh is still at work there, or was killed; try again in some minutes. Nothing was cancelled or removed'
+    check_locks "$scripts"/submitted/*.lock
     look_at_all
     cancel_all
     if [ -d "$scripts" ]; then
