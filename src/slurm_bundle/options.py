@@ -5,6 +5,7 @@ unambiguous beginning of a long option (`--out` for `--output`), so beginnings a
 """
 
 import re
+import shlex
 
 from slurm_bundle.problems import describe_value
 from slurm_bundle.texts import check_header, check_line, check_ssh_host, check_word
@@ -38,6 +39,9 @@ OWN = {
     "wait": "monitor.sh waits",
     "wrap": "the job script is the bundle's",
 }
+
+# Of those, the ones that a batch script of the user's own cannot have either, with their short forms.
+OWN_IN_SCRIPTS = {"array": "a", "chdir": "D", "clusters": "M", "test-only": "", "wait": "W"}
 
 # Real options of sbatch that are beginnings of the names above.
 NOT_ABBREVIATIONS = frozenset({"gpus", "mem"})
@@ -75,6 +79,32 @@ def check_sbatch_option(text: str) -> str:
 def find_abbreviated(name: str) -> str:
     """Give the option that this is a beginning of, or the name itself."""
     return next((full for full in sorted(FIELDS.keys() | OWN.keys()) if full.startswith(name)), name)
+
+
+def read_directives(script: str) -> tuple[str, ...]:
+    """Give the words of the #SBATCH lines of a batch script, up to where sbatch stops reading them (man sbatch)."""
+    words: list[str] = []
+    for line in script.splitlines():
+        if line.strip() and not line.startswith("#"):
+            break
+        if line.startswith("#SBATCH"):
+            try:
+                words += shlex.split(line.removeprefix("#SBATCH"), comments=True)
+            except ValueError:
+                words += line.split()[1:]
+    return tuple(words)
+
+
+def refuse_directives(script: str) -> tuple[str, ...]:
+    """Say of each directive of a batch script that its bundle could not watch what is wrong with it."""
+    short = {f"-{letter}": name for name, letter in OWN_IN_SCRIPTS.items() if letter}
+    found = []
+    for word in read_directives(script):
+        long = word[2:].partition("=")[0] if word.startswith("--") else ""
+        name = find_abbreviated(long) if long else short.get(word[:2], "")
+        if name in OWN_IN_SCRIPTS:
+            found.append(f"#SBATCH {word} is not allowed: {OWN[name]}; take it out")
+    return tuple(found)
 
 
 def read_ssh_options(value: object) -> tuple[str, ...] | None:
