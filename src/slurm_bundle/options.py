@@ -41,6 +41,9 @@ OWN = {
     "wrap": "the job script is the bundle's",
 }
 
+# Of those, the ones that a batch script of the user's own cannot have either, with their short forms.
+OWN_IN_SCRIPTS = {"array": "a", "chdir": "D", "clusters": "M", "test-only": "", "wait": "W"}
+
 # Real options of sbatch that are beginnings of the names above.
 NOT_ABBREVIATIONS = frozenset({"gpus", "mem"})
 
@@ -94,6 +97,18 @@ def read_directives(script: str) -> tuple[str, ...]:
             except ValueError:
                 words += line.split()[1:]
     return tuple(words)
+
+
+def refuse_directives(script: str) -> tuple[str, ...]:
+    """Say of each directive of a batch script that its bundle could not watch what is wrong with it."""
+    short = {f"-{letter}": name for name, letter in OWN_IN_SCRIPTS.items() if letter}
+    found = []
+    for word in read_directives(script):
+        long = word[2:].partition("=")[0] if word.startswith("--") else ""
+        name = find_abbreviated(long) if long else short.get(word[:2], "")
+        if name in OWN_IN_SCRIPTS:
+            found.append(f"#SBATCH {word} is not allowed: {OWN[name]}; take it out")
+    return tuple(found)
 
 
 def read_ssh_options(value: object) -> tuple[str, ...] | None:

@@ -9,6 +9,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from slurm_bundle import options
 from slurm_bundle.fields import Spec
 from slurm_bundle.folders import check_mountable, name_of_repository
 from slurm_bundle.options import read_directives
@@ -55,6 +56,7 @@ def resolve_fields(r: Resolution, surroundings: Surroundings) -> None:
     resolve_connection(r)
     resolve_repository(r, surroundings)
     resolve_recipe(r)
+    check_own_script(r, surroundings)
     resolve_size(r)
     resolve_requeue(r, surroundings)
     resolve_limits(r)
@@ -148,6 +150,13 @@ def count_nodes(spec: Spec) -> int | None:
     if not spec.total_required_devices or not per_node:
         return None
     return max(1, math.ceil(spec.total_required_devices / per_node))
+
+
+def check_own_script(r: Resolution, surroundings: Surroundings) -> None:
+    """Refuse what makes of a batch script more than one job, or one whose id or log is elsewhere."""
+    if r["recipe"] == "batch":
+        for message in options.refuse_directives(surroundings.batch_script or ""):
+            r.wrong("script_path", message)
 
 
 def custom_script_command(spec: Spec) -> str | None:

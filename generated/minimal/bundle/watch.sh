@@ -49,9 +49,10 @@ tell_change() {
 warn_held() {
     local id what=''
     id=$(kept "$1.id")
-    [ "$2" = COMPLETING ] || completing_since=$(date +%s)
+    [ "$2" = COMPLETING ] || completing_since=''
     case $2/$3 in
         COMPLETING/*)
+            completing_since=${completing_since:-$(date +%s)}
             [ $(($(date +%s) - completing_since)) -lt "$SLOW_END_SECONDS" ] ||
                 what="has been COMPLETING for more than $SLOW_END_SECONDS s: its nodes are slow to clean up. Still waiting; if it stays so, ask the site"
             ;;
@@ -100,7 +101,7 @@ bear() {
 # Sets $end to ended, hang, timeout or lost (which is: nobody answers).
 watch() {
     local began pause=$POLL_SECONDS
-    out_seen=0 err_seen=0 told='' was='' warned='' end='' looks=0 restarts=0 silent_since=''
+    out_seen=0 err_seen=0 told='' was='' warned='' end='' looks=0 restarts=0 silent_since='' completing_since=''
     began=$(date +%s)
     while :; do
         if look "$1"; then weigh "$1"; else bear "$1"; fi
