@@ -21,7 +21,8 @@ def key_of_another(site: Site) -> Changes:
     key = site.world.folder / "another"
     site.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
     name = f"[127.0.0.1]:{site.world.cluster['GEN_SSH_PORT']}"
-    return {"ssh_options": site.known_hosts(f"{name} {key.with_suffix('.pub').read_text()}")}
+    site.known_hosts(f"{name} {key.with_suffix('.pub').read_text()}")
+    return None
 
 
 def full_scratch(site: Site) -> Changes:
@@ -42,15 +43,15 @@ PREFLIGHT: dict[str, tuple[Prepare, tuple[str, ...]]] = {
         ("cannot reach no-such-host.invalid: ssh: Could not resolve hostname", "Check the name in ssh_host"),
     ),
     "refused-port": (
-        lambda site: {"ssh_options": ["-p", site.closed_port()]},
+        lambda site: site.ssh_has(f"Port={site.closed_port()}"),
         ("Connection refused. Check the network, a VPN, and the port in your ssh configuration",),
     ),
     "silent-host": (
-        lambda site: {"ssh_options": ["-p", site.silent_port()]},
+        lambda site: site.ssh_has(f"Port={site.silent_port()}"),
         ("timed out", "Check the network, a VPN"),
     ),
     "refused-key": (
-        lambda site: {"ssh_options": ["-o", "IdentityFile=/dev/null", "-l", "nobody"], "slurm_user": None},
+        lambda site: site.ssh_has("User=nobody"),
         ("nobody@127.0.0.1: Permission denied (publickey). Check that your key is loaded (ssh-add -l)",),
     ),
     "changed-host-key": (
@@ -58,7 +59,7 @@ PREFLIGHT: dict[str, tuple[Prepare, tuple[str, ...]]] = {
         ("its host key is not the one in your known_hosts. Somebody may stand in between: ask", "(ssh-keygen -f "),
     ),
     "unknown-host-key": (
-        lambda site: {"ssh_options": site.known_hosts("")},
+        lambda site: site.known_hosts(""),
         ("its host key is not in your known_hosts. Log in once by hand (ssh gen-login)",),
     ),
     "no-slurm-there": (
@@ -305,7 +306,8 @@ def test_a_login_node_that_is_not_there_leads_to_no_conclusion(site: Site, step:
     site.world.state.mkdir(parents=True)
     (site.world.state / "status").write_text("FAILED\n")
     words = ("no answer from gen-login: ssh: connect to host", "Connection refused. Nothing was concluded; run ./")
-    meet(site, step, 13, *words, ssh_options=["-p", site.closed_port()])
+    site.ssh_has(f"Port={site.closed_port()}")
+    meet(site, step, 13, *words)
 
 
 @pytest.mark.parametrize("step", ["preflight.sh", "sync.sh", "submit.sh", "monitor.sh", "collect.sh", "cleanup.sh"])

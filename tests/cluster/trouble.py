@@ -2,6 +2,7 @@
 
 import pwd
 import re
+import shlex
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -58,27 +59,33 @@ class Site:
     def move_origin(self, url: str) -> None:
         git(self.world.repo, "remote", "set-url", "origin", url)
 
-    def known_hosts(self, text: str) -> list[str]:
-        """The ssh options for a file of known hosts with this text."""
+    def ssh_has(self, *options: str) -> None:
+        """What the ssh configuration of the user says of the login node."""
+        wrapper = self.world.folder / "bin" / "ssh"
+        words = " ".join(f"-o {shlex.quote(option)}" for option in options)
+        mine = f'case " $* " in *" {self.world.cluster["GEN_SSH_HOST"]} "*) set -- {words} "$@" ;; esac'
+        wrapper.write_text(wrapper.read_text().replace("\nexec ", f"\n{mine}\nexec "))
+
+    def known_hosts(self, text: str) -> None:
         file = self.world.folder / "known_hosts"
         file.write_text(text)
-        return ["-o", f"UserKnownHostsFile={file}"]
+        self.ssh_has(f"UserKnownHostsFile={file}")
 
-    def tools_without(self, *names: str) -> Path:
-        """A folder with every command but these, for a PATH here or there."""
+    def tools_without(self, *names: str, path: str) -> Path:
+        """A folder with every command of a PATH but these."""
         tools = self.world.root / "tools"
         tools.mkdir()
-        for folder in self.world.env["PATH"].split(":"):
+        for folder in path.split(":"):
             for tool in Path(folder).iterdir():
                 if tool.name not in names and not (tools / tool.name).is_symlink():
                     (tools / tool.name).symlink_to(tool)
         return tools
 
     def lack_here(self, name: str) -> None:
-        self.env["PATH"] = str(self.tools_without(name))
+        self.env["PATH"] = str(self.tools_without(name, path=self.world.env["PATH"]))
 
     def lack_there(self, *names: str) -> None:
-        self.start_up(f"PATH={self.tools_without(*names)}")
+        self.start_up(f"PATH={self.tools_without(*names, path='/usr/bin:/bin')}")
 
 
 Changes = dict[str, Any] | None

@@ -3,7 +3,7 @@
 # Runs on:  your machine (bash 3.2 or later); sourced by sync.sh
 # Reads:    your repository
 # Writes:   a branch on origin; $scratch; .run/branch
-# Calls:    cp date dirname git grep mkdir rm sed
+# Calls:    cat cp date dirname git grep mkdir rm sed tr
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=config.sh
