@@ -38,7 +38,7 @@ readonly FAILED=3
 check_here() {
     need $FAILED git iconv ssh tar
     git -C "$REPO_ROOT" rev-parse --git-dir >/dev/null 2>"$state/errors" ||
-        die $FAILED "$REPO_ROOT is not a git repository that can be read here: $(last_words "$state/errors"). Correct repo_root in the spec, or run this on the machine that has it."
+        die $FAILED "$REPO_ROOT is not a git repository that can be read here: $(last_words "$state/errors"). Correct repo_root in the spec, or go to the machine that has it, and run ./preflight.sh again."
 }
 
 {% if mfa %}

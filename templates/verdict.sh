@@ -79,6 +79,9 @@ advise_exit() {
     case $exit_there/$(answer log) in
         0:53/*) printf '%s' 'make that folder again with ./run_all.sh --from sync, or find out why that node does not see it' ;;
         */none) printf '%s' 'there is no log; see whether its file system is there and has room' ;;
+{% if not batch %}
+        [1-9]*:0/) printf '%s' "the excerpt of its log says where$([ -n "$exit_file" ] || printf '%s' '; it could not note its end: see whether its disk is full (df -h, quota)')" ;;
+{% endif %}
         *) printf '%s' 'the excerpt of its log says where' ;;
     esac
 }

@@ -5,7 +5,7 @@
 # Reads:    a tar stream on stdin, unless untracked is 0
 # Writes:   USER_ROOT, REMOTE_REPO, REMOTE_WORK
 # Reports:  repo
-# Calls:    git grep mkdir rm sed tail tar timeout
+# Calls:    git grep mkdir rm sed tar timeout
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh

@@ -176,27 +176,6 @@ def test_gen_run_shows_what_the_scripts_say_and_gives_their_exit_code(world: Wor
     assert re.search(r"^ +0:\d\d  monitor: FAILED: job \d+ failed with exit code 3", again.said, re.MULTILINE)
 
 
-@pytest.mark.req("R25", "R54")
-@pytest.mark.parametrize(
-    ("changes", "word"),
-    [
-        ({"partition": "nowhere"}, "invalid partition specified: nowhere"),
-        ({"account": "nobody"}, "Invalid account or account/partition combination specified"),
-        ({"time_limit": "1000h"}, "Requested time limit is invalid"),
-    ],
-)
-def test_what_slurm_refuses_is_told_in_its_words_and_nothing_is_left(
-    world: World, changes: dict[str, str], word: str
-) -> None:
-    world.bundle(**changes)
-    ran = world.run("run_all.sh")
-    assert ran.code == 7, ran.said
-    assert word in ran.said
-    assert "Nothing was submitted" in ran.said
-    assert world.jobs_submitted() == []
-    assert world.branches_on_origin() == ["main"]
-
-
 @pytest.mark.req("R63")
 def test_a_bundle_that_was_moved_and_cannot_be_written_to_runs_with_its_record_elsewhere(world: World) -> None:
     moved = world.folder / "a moved bundle"

@@ -3,7 +3,7 @@
 # Runs on:  your machine (bash 3.2 or later); sourced by sync.sh
 # Reads:    your repository
 # Writes:   a branch on origin; $scratch; .run/branch
-# Calls:    cp date dirname git grep mkdir rm sed
+# Calls:    cat cp date dirname git grep mkdir rm sed tr
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=config.sh
@@ -19,12 +19,12 @@ push() {
     git_here push --quiet --no-verify --no-follow-tags --no-signed --recurse-submodules=no "$origin" "$1" 2>"${scratch:?}/errors"
 }
 
-# Why git could not: what origin said; else why it refused, in parentheses; else the line of git's own that tells the most.
+# Why git could not: what origin said; else how git puts that; else the line of git's own that tells the most.
 reason() {
     local word
     tr -d '\000-\010\013-\037\177' <"$scratch/errors" >"$scratch/words"
     word=$(sed -nE 's/^remote: *(.*[^. ])[. ]*$/\1/p' "$scratch/words" | sed -n 1,4p | tr '\n' '|' | sed 's/|$//; s/|/; /g')
-    [ -n "$word" ] || word=$(sed -nE 's/^ ! \[remote rejected\].*\((.*)\)$/\1/p' "$scratch/words")
+    [ -n "$word" ] || word=$(sed -nE -e '/^error: (remote unpack failed: .*)$/{s//\1/p;q;}' -e '/^ ! \[remote rejected\].*\((.*)\)$/{s//\1/p;q;}' "$scratch/words")
     [ -n "$word" ] || word=$(sed -nE '/^(ssh|fatal|error): |Permission denied|verification failed|Connection /{s/[. ]*$//p;q;}' "$scratch/words")
     printf '%s' "${word:-no reason was given (is there room in $scratch?)}"
 }
@@ -75,7 +75,7 @@ push_snapshot() {
     case $(cat "$scratch/errors") in
         *'[remote rejected]'*)
             rm -f "$state/branch"
-            die 5 "origin ($(show_origin)) refused the branch $branch: $(reason). Ask who keeps origin to allow such branches, or give another temp_branch in the spec and make the bundle again."
+            die 5 "origin ($(show_origin)) refused the branch $branch: $(reason). Ask who keeps origin, or give another temp_branch in the spec and make the bundle again."
             ;;
         *) die 5 "cannot push to origin ($(show_origin)): $(reason). Check that git push works from here, and run ./sync.sh again." ;;
     esac

@@ -2,7 +2,7 @@
 #
 # Runs on:  the login node, after login/lib.sh
 # Reports:  user, host, slurm; missing=... for each thing that is missing; error=... if Slurm does not answer
-# Calls:    hostname id mkdir squeue
+# Calls:    hostname id mkdir sed squeue
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh
