@@ -2,7 +2,7 @@
 #
 # Runs on:  your machine (bash 3.2 or later); sourced after lib.sh
 # Reads:    login/submit.sh, login/poll.sh
-# Writes:   .run/KIND.id and the like, KIND being build or job
+# Writes:   .run/: KIND.id and the like, KIND being build or job
 # Calls:    date sleep tar
 #
 # shellcheck shell=bash

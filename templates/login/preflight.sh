@@ -2,10 +2,17 @@
 #
 # Runs on:  the login node, after login/lib.sh
 {% if create_remote_cwd %}
-# Writes:   REMOTE_CWD, where it is missing
+# Writes:   the folder REMOTE_CWD, where it is missing; a scratch folder, gone again when this ends
+{% else %}
+# Writes:   a scratch folder, gone again when this ends
 {% endif %}
 # Reports:  user, host, slurm; missing=... for each thing that is missing; error=... if anything is
-# Calls:    hostname id mkdir squeue
+{% if create_remote_cwd %}
+# Calls:    cat hostname id mkdir mktemp rm sed sleep squeue tail timeout
+{% else %}
+# Calls:    cat hostname id mktemp rm sed sleep squeue tail timeout
+{% endif %}
+# Expects:  git sbatch scancel scontrol srun tar, to be installed
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh

@@ -4,10 +4,11 @@
 #
 # Runs on:  your machine (bash 3.2 or later); one session with the login node
 # Reads:    config.sh, lib.sh, remote.sh, login/collect.sh, .run/
-# Writes:   .run/report.txt, .run/report.json
+# Writes:   .run/: report.txt, report.json, and the record
 # Calls:    basename cat date dirname iconv mkdir mv sed ssh tail tr
 # Undo:     nothing to undo
-# Exit:     0 the report is written, 2 wrong use, 13 the line broke
+# Exit:     0 the report is written, 1 the logs cannot be read there, 2 wrong use, 3 iconv is missing,
+#           13 the line broke, 130 interrupted
 
 set -euo pipefail
 case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac

@@ -4,10 +4,13 @@
 #
 # Runs on:  your machine (bash 3.2 or later); asks the login node, in one session
 # Reads:    config.sh, lib.sh, remote.sh, login/preflight.sh
-# Writes:   .run/; REMOTE_CWD on the cluster, where it is missing
-# Calls:    basename cat date dirname git mkdir mv sed ssh tail tar tr
+# Writes:   .run/
+# Writes:   the folder REMOTE_CWD on the cluster, where it is missing
+# Calls:    basename cat date dirname git mkdir mv sed ssh tail tr
+# Expects:  tar, to be installed
 # Undo:     nothing to undo
-# Exit:     0 all is there, 2 wrong use, 3 something is missing or the cluster cannot be reached
+# Exit:     0 all is there, 2 wrong use, 3 something is missing or the cluster cannot be reached,
+#           130 interrupted
 
 set -euo pipefail
 case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac

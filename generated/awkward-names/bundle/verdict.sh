@@ -2,7 +2,8 @@
 #
 # Runs on:  your machine (bash 3.2 or later); sourced after jobs.sh and facts.sh
 # Reads:    $end of watch, and what facts.sh finds in the answers of its last look
-# Writes:   .run/status and the like
+# Writes:   .run/: status and the like
+# Calls:    rm
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=jobs.sh source=facts.sh source=config.sh

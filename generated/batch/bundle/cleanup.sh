@@ -4,10 +4,12 @@
 #
 # Runs on:  your machine (bash 3.2 or later); one session with the login node
 # Reads:    config.sh, lib.sh, remote.sh, login/cleanup.sh, .run/
-# Writes:   .run/; on the cluster, only what is named above: the code, the results and the logs of the job stay
+# Writes:   .run/; the queue: the jobs are cancelled; SCRIPTS_DIR: it is removed (the code, the results and the logs
+#           of the job stay)
 # Calls:    basename cat date dirname mkdir mv sed ssh tail tr
 # Undo:     none; a cancelled job has to be submitted again
-# Exit:     0 done, 1 a job is still there, 2 wrong use, 13 cannot tell (then nothing was removed)
+# Exit:     0 done, 1 a job is still there, 2 wrong use, 13 cannot tell (then nothing was removed),
+#           130 interrupted
 
 set -euo pipefail
 case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac

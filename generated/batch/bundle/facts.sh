@@ -2,6 +2,7 @@
 #
 # Runs on:  your machine (bash 3.2 or later); sourced after jobs.sh
 # Reads:    the answers of the last look
+# Writes:   .run/: slurm_state and the like
 # Calls:    sed sleep tail
 #
 # shellcheck shell=bash

@@ -1,9 +1,10 @@
 # Look for what the run needs on the cluster; one report for each thing that is missing.
 #
 # Runs on:  the login node, after login/lib.sh
-# Writes:   REMOTE_CWD, where it is missing
+# Writes:   the folder REMOTE_CWD, where it is missing; a scratch folder, gone again when this ends
 # Reports:  user, host, slurm; missing=... for each thing that is missing; error=... if anything is
-# Calls:    hostname id mkdir squeue
+# Calls:    cat hostname id mkdir mktemp rm sed sleep squeue tail timeout
+# Expects:  git sbatch scancel scontrol srun tar, to be installed
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh

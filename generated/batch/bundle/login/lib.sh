@@ -1,9 +1,9 @@
 # What the login scripts share: reporting, failing, the home directory, and asking Slurm.
 #
 # Runs on:  the login node (bash 4.2 or later), between config.sh and one of the scripts beside it
-# Writes:   a scratch folder, removed at the end
+# Writes:   a scratch folder, gone again when this ends
 # Reports:  end=CODE when the script ends, however it ends
-# Calls:    cat id mktemp rm sed sleep tail timeout
+# Calls:    cat id mktemp rm sed sleep squeue tail timeout
 #
 # shellcheck shell=bash
 

@@ -2,11 +2,11 @@
 #
 # Runs on:  the login node, after login/lib.sh
 # Given:    kind, job, cluster, out, err, out_seen, err_seen (bytes searched before)
-# Writes:   nothing; on a hang, the job is cancelled
+# Writes:   the queue: on a hang, the job is cancelled; a scratch folder, gone again when this ends
 # Reports:  queue=STATE|REASON|START|NODES, gone or unknown; out_seen, err_seen; progress; hang; and of the end:
 #           ended, row=JOBID|STATE|EXIT|ELAPSED|NODES (sacct), control=the same but the id (scontrol), exit=CODE PROOF
 #           (the job script's own word), success and failure (the line with the pattern)
-# Calls:    cat grep id sacct scancel scontrol sed sleep squeue tail tr wc
+# Calls:    cat cut grep mktemp rm sacct scancel scontrol sed sleep squeue tail timeout tr wc
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh

@@ -3,9 +3,9 @@
 # Runs on:  the login node, after login/lib.sh
 # Given:    kind (build or job), token
 # Reads:    a tar stream on stdin
-# Writes:   SCRIPTS_DIR, and the folder of the log
+# Writes:   SCRIPTS_DIR; the queue: one job is submitted; a scratch folder, gone again when this ends
 # Reports:  job, cluster, out, err
-# Calls:    cat chmod cp id mkdir mv paste sbatch sed sleep squeue tail tar timeout
+# Calls:    cat chmod cp id mkdir mktemp mv paste rm sbatch sed sleep squeue tail tar timeout
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh

@@ -2,9 +2,10 @@
 #
 # Runs on:  the login node, after login/lib.sh
 # Given:    jobs (ids), tokens (of jobs whose id may never have been noted), both separated by spaces; cluster
-# Writes:   removes SCRIPTS_DIR, and only when no job of this run is left
+# Writes:   the queue: the jobs are cancelled; SCRIPTS_DIR: it is removed, and only when no job of this run is left;
+#           a scratch folder, gone again when this ends
 # Reports:  told=... for each thing done
-# Calls:    rm scancel sed sleep squeue
+# Calls:    cat id mktemp rm scancel sed sleep squeue tail timeout
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh

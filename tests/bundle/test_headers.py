@@ -1,0 +1,94 @@
+"""The headers of the generated scripts, against the text below them; what runs show is in tests/cluster."""
+
+from typing import Any
+
+import pytest
+
+from slurm_bundle.render import Features, render_bundle
+from tests.bundle.test_scripts import ROOT, make_plan
+from tests.headers import Bundle, lies, list_scripts, read_header
+
+# A golden, and what is changed in its spec: each feature is there in one of these, and missing in another.
+MANY = {"node_count": 2, "required_devices_per_node": 2}
+BUNDLES: dict[str, tuple[str, dict[str, Any]]] = {
+    "minimal": ("minimal", {}),
+    "batch": ("batch", {}),
+    "awkward-names": ("awkward-names", {}),
+    "trtllm-2x8": ("trtllm-2x8", {}),
+    "mfa not known": ("minimal", {"mfa_style": None, "create_remote_cwd": True, "extra_files": ["/x"]}),
+    "distributed": ("minimal", {"recipe": "distributed", "gpu_clocks": "1593,1980", "build_project": True, **MANY}),
+    "launcher": (
+        "trtllm-2x8",
+        {"recipe": "launcher", "network": "sharp", "remote_init": "true", "pass_env": ["T"]},
+    ),
+    "in a container": (
+        "trtllm-2x8",
+        {"container_writable": True, "container_mount_home": True, "gpu_clocks": "1593,1980"},
+    ),
+}
+
+
+def render(name: str) -> dict[str, str]:
+    golden, changes = BUNDLES[name]
+    files = render_bundle(make_plan(ROOT / "generated" / golden, **changes))
+    return {file.path: file.text for file in files if file.path.endswith((".sh", ".slurm"))}
+
+
+@pytest.fixture(params=BUNDLES)
+def bundle(request: pytest.FixtureRequest) -> Bundle:
+    return render(request.param)
+
+
+@pytest.mark.req("R63")
+def test_headers_name_what_the_text_below_them_does_and_nothing_else(bundle: Bundle) -> None:
+    assert lies(bundle) == []
+
+
+def test_every_script_but_those_of_the_user_has_such_a_header(bundle: Bundle) -> None:
+    of_the_user = {"config.sh", "command.sh", "build_command.sh", "login/init.sh"}
+    if "command.sh" not in bundle:
+        of_the_user |= {path for path in bundle if path.startswith("recipes/")}
+    assert set(bundle) - set(list_scripts(bundle)) <= of_the_user
+    for path in list_scripts(bundle):
+        header = read_header(bundle[path])
+        assert header.fact("Runs on"), path
+        referred = {place.split()[1] for place in header.places if place.startswith("what ")} - {"each"}
+        assert referred <= set(bundle), path
+
+
+def test_each_feature_is_there_in_one_of_these_bundles_and_missing_in_another() -> None:
+    present = [make_plan(ROOT / "generated" / golden, **changes).features for golden, changes in BUNDLES.values()]
+    for name in Features.NAMES:
+        assert {name in features for features in present} == {True, False}, name
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "lie"),
+    [
+        ("login/poll.sh", "cat cut grep", "cat grep", "Calls: lacks cut; right is: cat cut grep"),
+        ("login/poll.sh", "cat cut grep", "cat cut grep id", "Calls: has id for nothing"),
+        ("collect.sh", "begin_step\n", 'begin_step\nlast=$(find "$state" | sort -u)\n', "Calls: lacks find, sort"),
+        ("collect.sh", "begin_step\n", "begin_step\ntrap 'rmdir x' INT\n", "Calls: lacks rmdir"),
+        ("lib.sh", "\nmake_state() {", "\nmake_state() {\n    touch x", "Calls: lacks touch"),
+        ("login/preflight.sh", "ask squeue", "ask sinfo", "Calls: lacks sinfo and has squeue for nothing"),
+        ("build.slurm", 'srun "${options[@]}" bash', 'srun "${options[@]}" nice bash', "Calls: lacks nice"),
+        ("login/preflight.sh", "for name in git", "for name in rsync git", "Expects: lacks rsync"),
+        ("preflight.sh", "need $FAILED git ssh tar", "need $FAILED git ssh", "Expects: has tar for nothing"),
+        ("sync.sh", "snapshot.sh, login/sync.sh", "snapshot.sh", "Reads: lacks login/sync.sh"),
+        ("submit.sh", "task.sh and command.sh", "task.sh", "Sends: lacks command.sh"),
+        ("sync.sh", "REMOTE_REPO on the cluster; ", "", "Writes: lacks REMOTE_REPO"),
+        ("sync.sh", "Writes:   .run/; ", "Writes:   .run/; the moon, ", "Writes: 'the moon, a scratch folder"),
+        ("sync.sh", "a scratch folder, gone again when this ends; ", "", "Writes: lacks a scratch folder"),
+        ("login/submit.sh", "the queue: one job is submitted; ", "", "Writes: lacks the queue"),
+        ("facts.sh", "# Writes:   .run/: slurm_state and the like\n", "", "Writes: lacks .run/"),
+        ("monitor.sh", "10 out of memory, ", "", "Exit: lacks 10"),
+        ("submit_build.sh", "12 cluster error, ", "", "Exit: lacks 12"),
+        ("submit.sh", "begin_step\n", "begin_step\nneed 3 scp\n", "Exit: lacks 3"),
+        ("run_all.sh", "3 preflight,", "3 preflight, 4 log in,", "Exit: has 4 for nothing"),
+    ],
+)
+def test_a_lie_is_found(path: str, old: str, new: str, lie: str) -> None:
+    bundle = render("trtllm-2x8")
+    assert bundle[path].count(old) == 1
+    bundle[path] = bundle[path].replace(old, new)
+    assert any(f"{path}: {lie}" in found for found in lies(bundle)), lies(bundle)
