@@ -13,7 +13,7 @@
 {% endif %}
 # Runs on:  your machine (bash 3.2 or later)
 # Reads:    config.sh, lib.sh, and what each step reads
-# Writes:   .run/, and what each step writes
+# Writes:   .run/; what each step writes
 # Calls:    basename cat date dirname mkdir mv rm sed, and what each step calls
 # Undo:     ./cleanup.sh
 {% if mfa %}

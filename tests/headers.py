@@ -26,7 +26,8 @@ NOT_OURS = ("config.sh", "command.sh", "build_command.sh", "login/init.sh")
 
 PLACE = re.compile(
     r"(\.run/[\w.]*|a scratch folder|a branch on origin|the folder (~/\.ssh|[A-Z_]+)|REMOTE_REPO|REMOTE_WORK|REPO_DIR"
-    r"|SCRIPTS_DIR/log|SCRIPTS_DIR|MARKS|the logs|the queue|what (\S+|each step) writes)(?=[,:]| on the cluster|$)"
+    r"|SCRIPTS_DIR/log|SCRIPTS_DIR|MARKS|the logs|the queue|what (\S+|each step|your batch script) writes)"
+    r"(?=[,:]| on the cluster|$)"
 )
 
 # Codes that stand in the text of a step that never comes there: preflight.sh tells a line that broke as 3.

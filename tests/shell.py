@@ -108,7 +108,7 @@ def parse(text: str) -> Script:
     shfmt = Path(sys.executable).parent / "shfmt"
     done = subprocess.run([shfmt, "--to-json"], input=text, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    tree = json.loads(done.stdout)
+    tree = json.loads(done.stdout, object_hook=lambda node: None if "Offset" in node else node)  # without line numbers
     functions = {node["Name"]["Value"]: tuple(list_calls(node["Body"])) for node in find(tree, "FuncDecl")}
     top = tuple(list_calls(tree))
     calls = (*top, *(call for calls in functions.values() for call in calls))

@@ -1,5 +1,9 @@
 """The headers of the generated scripts, against the text below them; what runs show is in tests/cluster."""
 
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +11,7 @@ import pytest
 from slurm_bundle.render import Features, render_bundle
 from tests.bundle.test_scripts import ROOT, make_plan
 from tests.headers import Bundle, lies, list_scripts, read_header
+from tests.project import photograph
 
 # A golden, and what is changed in its spec: each feature is there in one of these, and missing in another.
 MANY = {"node_count": 2, "required_devices_per_node": 2}
@@ -28,7 +33,8 @@ BUNDLES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def render(name: str) -> dict[str, str]:
+@cache
+def render(name: str) -> Bundle:
     golden, changes = BUNDLES[name]
     files = render_bundle(make_plan(ROOT / "generated" / golden, **changes))
     return {file.path: file.text for file in files if file.path.endswith((".sh", ".slurm"))}
@@ -52,7 +58,7 @@ def test_every_script_but_those_of_the_user_has_such_a_header(bundle: Bundle) ->
     for path in list_scripts(bundle):
         header = read_header(bundle[path])
         assert header.fact("Runs on"), path
-        referred = {place.split()[1] for place in header.places if place.startswith("what ")} - {"each"}
+        referred = {place.split()[1] for place in header.places if place.startswith("what ")} - {"each", "your"}
         assert referred <= set(bundle), path
 
 
@@ -88,7 +94,41 @@ def test_each_feature_is_there_in_one_of_these_bundles_and_missing_in_another() 
     ],
 )
 def test_a_lie_is_found(path: str, old: str, new: str, lie: str) -> None:
-    bundle = render("trtllm-2x8")
+    bundle = dict(render("trtllm-2x8"))
     assert bundle[path].count(old) == 1
     bundle[path] = bundle[path].replace(old, new)
     assert any(f"{path}: {lie}" in found for found in lies(bundle)), lies(bundle)
+
+
+@pytest.mark.parametrize("script", ["build.sh", "task.sh"])
+def test_what_runs_inside_of_a_job_does_with_what_its_header_names(script: str, tmp_path: Path) -> None:
+    plan = make_plan(
+        ROOT / "generated" / "minimal",
+        build_project=True,
+        build_command="echo built >built",
+        command='echo done >"$WORK_DIR/result"',
+    )
+    texts = {file.path: file.text for file in render_bundle(plan)}
+    scripts, tools, marks = (tmp_path / name for name in ("SCRIPTS_DIR", "bin", "MARKS"))
+    for folder in (scripts, scripts / "log", marks, tools, tmp_path / "REPO_DIR", tmp_path / "WORK_DIR"):
+        folder.mkdir()
+    for name in (script, "command.sh", "build_command.sh"):
+        (scripts / name).write_text(texts[name])
+    header = read_header(texts[script])
+    for name in header.calls:
+        (tools / name).symlink_to(shutil.which(name) or name)
+    env = {"PATH": str(tools), "SLURM_JOB_ID": "1", "SLURM_PROCID": "0", "WORK_DIR": str(tmp_path / "WORK_DIR")}
+    env |= {"MARKS": str(marks), "COMMAND": str(scripts / "command.sh")}
+    command = ["/bin/sh" if script == "task.sh" else "/bin/bash", str(scripts / script)]
+    before = photograph(tmp_path)
+    arguments = ["image", "root", str(scripts), str(tmp_path / "REPO_DIR")]
+    done = subprocess.run([*command, *arguments], env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    after = photograph(tmp_path)
+    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    places = {place.replace("what command.sh writes", "WORK_DIR/result") for place in header.places}
+    assert {path for path in changed if not path.startswith(tuple(places))} == set()
+    assert {place for place in places if not any(path.startswith(place) for path in changed)} == set()
+    assert (
+        "Runs on:" in subprocess.run([*command, "--help"], env=env, check=True, capture_output=True, text=True).stdout
+    )

@@ -9,7 +9,7 @@
 # Steps:    preflight sync submit_build submit monitor collect; and cleanup, only when asked for
 # Runs on:  your machine (bash 3.2 or later)
 # Reads:    config.sh, lib.sh, and what each step reads
-# Writes:   .run/, and what each step writes
+# Writes:   .run/; what each step writes
 # Calls:    basename cat date dirname mkdir mv rm sed, and what each step calls
 # Undo:     ./cleanup.sh
 # Exit:     that of the step that failed: 0 passed, 1 job failed, 2 wrong use, 3 preflight, 5 sync,
