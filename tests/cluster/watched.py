@@ -22,7 +22,7 @@ from typing import Any
 from tests.cluster import watch_ssh
 from tests.cluster.conftest import World, wait_for
 from tests.cluster.watch_ssh import Photograph, changes, photograph
-from tests.headers import Header, list_libraries, list_scripts, read_header
+from tests.script_headers import Header, list_libraries, list_scripts, read_header
 
 PATH_THERE = "/usr/local/bin:/usr/bin:/bin"
 

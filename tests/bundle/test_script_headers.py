@@ -10,8 +10,8 @@ import pytest
 
 from slurm_bundle.render import Features, render_bundle
 from tests.bundle.test_scripts import ROOT, make_plan
-from tests.headers import Bundle, lies, list_scripts, read_header
 from tests.project import photograph
+from tests.script_headers import Bundle, lies, list_scripts, read_header
 
 # A golden, and what is changed in its spec: each feature is there in one of these, and missing in another.
 MANY = {"node_count": 2, "required_devices_per_node": 2}

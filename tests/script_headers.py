@@ -216,7 +216,7 @@ def lies_of_reads(subject: Subject) -> Iterator[str]:
 def lies_of_places(subject: Subject) -> Iterator[str]:
     for item in subject.header.items:
         if not PLACE.match(item):
-            yield f"Writes: '{item}' begins with none of the places in tests/headers.py"
+            yield f"Writes: '{item}' begins with none of the places in tests/script_headers.py"
 
 
 def lies_of_writes(subject: Subject) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What the headers of the scripts name, and what the scripts do when each has a PATH of no more than its header names.
 
-tests/bundle/test_headers.py compares headers with the text below them, for many more bundles.
+tests/bundle/test_script_headers.py compares headers with the text below them, for many more bundles.
 """
 
 import os
