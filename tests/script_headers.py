@@ -100,8 +100,10 @@ def comes_before(bundle: Bundle, path: str) -> list[str]:
     if is_step(bundle, path):
         before = [call[1] for call in parse(bundle[path]).top if call[0] == "."]
     elif path.startswith("login/"):
-        sent = (call for call in parse(bundle["remote.sh"]).functions["on_login"] if call[0] == "cat")
-        before = [word for call in sent for word in call[1:] if word.startswith(BUNDLE)]
+        always = (call for call in parse(bundle["remote.sh"]).functions["on_login"] if call[0] == "cat")
+        before = [word for call in always for word in call[1:] if word.startswith(BUNDLE)]
+        calls = (call for other in bundle if "on_login " in bundle[other] for call in parse(bundle[other]).all_calls)
+        before += [script for call in calls if scripts_sent(call)[-1:] == [path] for script in scripts_sent(call)[:-1]]
     else:
         before = []
     return [path for word in before if (path := in_bundle(word)) in bundle and path not in NOT_OURS]
@@ -115,11 +117,16 @@ def in_bundle(word: str) -> str:
     return word.removeprefix(BUNDLE)
 
 
+def scripts_sent(call: Call) -> list[str]:
+    """The login scripts that a call sends, in order; what the last one does is what it is for."""
+    names = [word for word in call[1:] if "=" not in word and SOMETHING not in word] if call[0] == "on_login" else []
+    return [f"login/{name}" for name in names]
+
+
 def list_libraries(bundle: Bundle) -> list[str]:
     """The scripts that are there for others, in an order in which they can be read."""
-    steps = (path for path in bundle if is_step(bundle, path))
-    found = [library for path in (*steps, "login/preflight.sh") for library in comes_before(bundle, path)]
-    return list(dict.fromkeys(found))
+    sending = (path for path in bundle if is_step(bundle, path) or path.startswith("login/"))
+    return list(dict.fromkeys(library for path in sending for library in comes_before(bundle, path)))
 
 
 @dataclass(frozen=True)
@@ -169,7 +176,7 @@ class Subject:
     @cached_property
     def sends(self) -> set[str]:
         """The scripts that it runs on the login node."""
-        return {f"login/{call[1]}" for call in self.calls if call[0] == "on_login"}
+        return {script for call in self.calls for script in scripts_sent(call)}
 
 
 def lies(bundle: Bundle) -> list[str]:
@@ -223,7 +230,8 @@ def lies_of_writes(subject: Subject) -> Iterator[str]:
     """What runs shows more of; here: a step tells what its login scripts tell, and what calls give away is told."""
     told = subject.header.places
     if subject.sends:
-        there = {place for path in subject.sends for place in Subject(subject.bundle, path).header.places}
+        doing = subject.sends - set(list_libraries(subject.bundle))
+        there = {place for path in doing for place in Subject(subject.bundle, path).header.places}
         there -= {f"the folder {place}" for place in there} | {"a scratch folder"}
         here = {place for place in told if re.match(r"\.run/|a |the folder ~|what ", place)}
         yield from differ("Writes", told - here, there, "; ")
@@ -267,17 +275,17 @@ def list_codes(subject: Subject) -> set[int]:
 def verdict_codes(subject: Subject) -> set[int]:
     """The exit codes of all verdicts that there are, by having each end of a watch and of a job judged."""
     judge = "judge_build" if any(call[0] == "judge_build" for call in subject.calls) else "judge job"
-    text = "".join(subject.bundle[name] for name in ("jobs.sh", "facts.sh", "verdict.sh"))
+    text = "".join(subject.bundle[path] for path in comes_before(subject.bundle, subject.path) if path != "lib.sh")
     script = f"""
         bundle=/nonexistent state=/nonexistent step=it PATIENCE_SECONDS=1 SUCCESS_PATTERNS=() told='' exit_there=''
         {text}
         kept() {{ echo 1; }}
         answer() {{ :; }}
         trouble_there() {{ :; }}
-        settle() {{ state_there=$known; }}
+        settle() {{ :; }}
         for end in hang timeout lost; do {judge}; exit_code "$status"; echo; done
         end=ended
-        for known in {" ".join(ENDS)}; do {judge}; exit_code "$status"; echo; done
+        for state_there in {" ".join(ENDS)}; do {judge}; exit_code "$status"; echo; done
     """
     done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

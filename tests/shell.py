@@ -19,7 +19,7 @@ Call = tuple[str, ...]
 SOMETHING, ARGUMENTS = "\0", "\0@"
 
 # These run the command in their arguments; before it come their options, and so many words more.
-RUNNERS = {"exec": 0, "timeout": 1, "srun": 0, "sudo": 0}
+RUNNERS = {"exec": 0, "timeout": 1, "srun": 0, "sudo": 0, "flock": 1}
 
 # Programs that are started by another one: git reaches a repository through ssh.
 BROUGHT_ALONG = {"git": {"ssh"}}
@@ -78,7 +78,8 @@ class Script:
     def commands(self, calls: tuple[Call, ...]) -> set[str]:
         """The programs among what these calls run: neither built into bash, nor functions."""
         names = {name for call in calls for name in self.run_by(call)}
-        found = {name for name in names if SOMETHING not in name} - set(self.functions) - builtins()
+        names = {name for name in names if SOMETHING not in name and not name.isdigit()}
+        found = names - set(self.functions) - builtins()
         return found.union(*(BROUGHT_ALONG.get(name, set()) for name in found))
 
 
