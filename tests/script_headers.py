@@ -12,8 +12,8 @@ Exit:     codes, each before its meaning.
 
 import re
 import subprocess
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tests.shell import EMPTY, SOMETHING, Call, Script, parse
@@ -135,6 +135,10 @@ class Subject:
 
     bundle: Bundle
     path: str
+    libraries: Sequence[str]
+
+    def other(self, path: str) -> "Subject":
+        return replace(self, path=path)
 
     @cached_property
     def header(self) -> Header:
@@ -150,7 +154,7 @@ class Subject:
 
     @cached_property
     def is_library(self) -> bool:
-        return self.path in list_libraries(self.bundle)
+        return self.path in self.libraries
 
     @property
     def on_login(self) -> bool:
@@ -161,7 +165,7 @@ class Subject:
         """The script with those before it; a library with all the others of its side, whose functions it may call."""
         before = comes_before(self.bundle, self.path)
         if self.is_library:
-            others = (path for path in list_libraries(self.bundle) if path.startswith("login/") == self.on_login)
+            others = (path for path in self.libraries if path.startswith("login/") == self.on_login)
             before = [path for path in others if path != self.path]
         return sum((parse(self.bundle[path]) for path in before), EMPTY) + self.own
 
@@ -182,8 +186,9 @@ class Subject:
 def lies(bundle: Bundle) -> list[str]:
     """Each wrong line of a header, with what would be right."""
     found = []
+    libraries = list_libraries(bundle)
     for path in list_scripts(bundle):
-        subject = Subject(bundle, path)
+        subject = Subject(bundle, path, libraries)
         checks = [lies_of_calls, lies_of_places]
         checks += [lies_of_writes_here] if subject.is_library else [lies_of_writes]
         checks += [lies_of_reads] if not subject.on_login and (subject.is_step or subject.is_library) else []
@@ -204,8 +209,9 @@ def differ(label: str, told: Collection[str | int], right: Collection[str | int]
 
 def lies_of_calls(subject: Subject) -> Iterator[str]:
     yield from differ("Calls", subject.header.calls, subject.commands, " ")
-    needed = {word for call in subject.calls if call[0] == "need" for word in call[2:] if SOMETHING not in word}
-    yield from differ("Expects", subject.header.expects, (subject.own.looked_for | needed) - subject.commands, " ")
+    sought = {word for call in subject.calls if call[0] in subject.whole.seekers for word in call[1:]}
+    sought = {word for word in sought if SOMETHING not in word and not word.isdigit()} | subject.own.looked_for
+    yield from differ("Expects", subject.header.expects, sought - subject.commands, " ")
 
 
 def lies_of_reads(subject: Subject) -> Iterator[str]:
@@ -230,8 +236,8 @@ def lies_of_writes(subject: Subject) -> Iterator[str]:
     """What runs shows more of; here: a step tells what its login scripts tell, and what calls give away is told."""
     told = subject.header.places
     if subject.sends:
-        doing = subject.sends - set(list_libraries(subject.bundle))
-        there = {place for path in doing for place in Subject(subject.bundle, path).header.places}
+        doing = subject.sends - set(subject.libraries)
+        there = {place for path in doing for place in subject.other(path).header.places}
         there -= {f"the folder {place}" for place in there} | {"a scratch folder"}
         here = {place for place in told if re.match(r"\.run/|a |the folder ~|what ", place)}
         yield from differ("Writes", told - here, there, "; ")
@@ -261,7 +267,7 @@ def list_codes(subject: Subject) -> set[int]:
     """The codes with which a step can end: of its steps, those in its text, and those that stand for a verdict."""
     if "STEPS" in subject.own.constants:
         steps = (*subject.own.constants["STEPS"].split(), "cleanup")
-        return {code for step in steps for code in Subject(subject.bundle, f"{step}.sh").header.codes}
+        return {code for step in steps for code in subject.other(f"{step}.sh").header.codes}
     codes = {0}
     for call in subject.calls:
         if call[0] in ("exit", "die", "need", "expect_end") and call[1:]:
@@ -275,11 +281,12 @@ def list_codes(subject: Subject) -> set[int]:
 def verdict_codes(subject: Subject) -> set[int]:
     """The exit codes of all verdicts that there are, by having each end of a watch and of a job judged."""
     judge = "judge_build" if any(call[0] == "judge_build" for call in subject.calls) else "judge job"
-    text = "".join(subject.bundle[path] for path in comes_before(subject.bundle, subject.path) if path != "lib.sh")
+    text = "".join(subject.bundle[path] for path in comes_before(subject.bundle, subject.path))
     script = f"""
-        bundle=/nonexistent state=/nonexistent step=it PATIENCE_SECONDS=1 SUCCESS_PATTERNS=() told='' exit_there=''
+        bundle=/nonexistent state=/nonexistent
         {text}
         kept() {{ echo 1; }}
+        keep() {{ :; }}
         answer() {{ :; }}
         trouble_there() {{ :; }}
         settle() {{ :; }}
@@ -287,6 +294,6 @@ def verdict_codes(subject: Subject) -> set[int]:
         end=ended
         for state_there in {" ".join(ENDS)}; do {judge}; exit_code "$status"; echo; done
     """
-    done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=False)
+    done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return {int(code) for code in done.stdout.split()}

@@ -29,13 +29,14 @@ BROUGHT_ALONG = {"git": {"ssh"}}
 class Script:
     """A script, or several that are one after the other in one shell: its functions, and what stands outside of them.
 
-    `looked_for` are the commands that are asked for with `command -v`, be it in a loop over their names; `constants`
-    are the variables that are read only.
+    `looked_for` are the commands that are asked for with `command -v`, be it in a loop over their names; `seekers` are
+    the functions that so ask for their arguments; `constants` are the variables that are read only.
     """
 
     functions: Mapping[str, tuple[Call, ...]]
     top: tuple[Call, ...]
     looked_for: frozenset[str]
+    seekers: frozenset[str]
     constants: Mapping[str, str]
 
     def __add__(self, later: "Script") -> "Script":
@@ -43,6 +44,7 @@ class Script:
             {**self.functions, **later.functions},
             self.top + later.top,
             self.looked_for | later.looked_for,
+            self.seekers | later.seekers,
             {**self.constants, **later.constants},
         )
 
@@ -83,7 +85,7 @@ class Script:
         return found.union(*(BROUGHT_ALONG.get(name, set()) for name in found))
 
 
-EMPTY = Script({}, (), frozenset(), {})
+EMPTY = Script({}, (), frozenset(), frozenset(), {})
 
 
 def command_of(call: Call) -> Call:
@@ -110,12 +112,14 @@ def parse(text: str) -> Script:
     done = subprocess.run([shfmt, "--to-json"], input=text, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     tree = json.loads(done.stdout, object_hook=lambda node: None if "Offset" in node else node)  # without line numbers
-    functions = {node["Name"]["Value"]: tuple(list_calls(node["Body"])) for node in find(tree, "FuncDecl")}
+    bodies = {node["Name"]["Value"]: node["Body"] for node in find(tree, "FuncDecl")}
+    functions = {name: tuple(list_calls(body)) for name, body in bodies.items()}
     top = tuple(list_calls(tree))
     calls = (*top, *(call for calls in functions.values() for call in calls))
     looked_for = {call[2] for call in calls if call[:2] == ("command", "-v")} | set(list_looked_for(tree))
+    seekers = frozenset(name for name, body in bodies.items() if ARGUMENTS in list_looked_for(body))
     named = frozenset(name for name in looked_for if SOMETHING not in name)
-    return Script(functions, top, named, dict(list_constants(tree)))
+    return Script(functions, top, named, seekers, dict(list_constants(tree)))
 
 
 def find(node: Any, kind: str) -> Iterator[dict[str, Any]]:
