@@ -26,7 +26,7 @@ NOT_OURS = ("config.sh", "command.sh", "build_command.sh", "login/init.sh")
 
 PLACE = re.compile(
     r"(\.run/[\w.]*|a scratch folder|a branch on origin|the folder (~/\.ssh|[A-Z_]+)|REMOTE_REPO|REMOTE_WORK|REPO_DIR"
-    r"|SCRIPTS_DIR/log|SCRIPTS_DIR|MARKS|the logs|the queue|what (\S+|each step|your batch script) writes)"
+    r"|SCRIPTS_DIR(?:/log|/submitted)?|MARKS|the logs|the queue|what (\S+|each step|your batch script) writes)"
     r"(?=[,:]| on the cluster|$)"
 )
 

@@ -314,6 +314,7 @@ class Watched:
             "REMOTE_WORK": [values["REMOTE_WORK"]],
             "SCRIPTS_DIR": [scripts],
             "SCRIPTS_DIR/log": [f"{scripts}/log"],
+            "SCRIPTS_DIR/submitted": [f"{scripts}/submitted"],
             "MARKS": [f"{scripts}/log/job.{world.kept('job.id')}"],
         }
         result = f"{values['REMOTE_WORK']}/result"
