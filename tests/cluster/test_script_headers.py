@@ -20,6 +20,10 @@ subprocess.run("cat cpp/Makefile >cpp/build/engine", shell=True, check=True)
 print("Successfully built")
 """
 
+# What Slurm's commands do where it stumbles.
+UNREACHABLE = "echo 'error: Unable to contact slurm controller (connect failure)' >&2; exit 1\n"
+ANSWER_LOST = '/usr/bin/sbatch --hold "$@" >/dev/null; echo "sbatch: error: Socket timed out" >&2; exit 1\n'
+
 
 @pytest.fixture(scope="module")
 def watched(
@@ -100,8 +104,8 @@ def hang_in_a_batch_script_while_slurm_stumbles(watched: Watched) -> None:
     # The work folder lies in the clone: sync has to look after it.
     watched.make_bundle(command=None, script_path=str(script), remote_work_dir=None, mfa_style=None)
     for login in ("preflight", "submit", "poll", "cleanup"):
-        watched.marker(f"login/{login}.sh", "squeue").touch()
-    watched.marker("login/submit.sh", "sbatch").touch()
+        watched.fault(f"login/{login}.sh", "squeue").write_text(UNREACHABLE)
+    watched.fault("login/submit.sh", "sbatch").write_text(ANSWER_LOST)
     for step in ("preflight.sh", "sync.sh", "submit.sh"):
         watched.run(step)
     watched.let_run("job", until="RUNNING")
@@ -109,7 +113,7 @@ def hang_in_a_batch_script_while_slurm_stumbles(watched: Watched) -> None:
         watched.run("monitor.sh", code=9)
     watched.run("collect.sh")
     watched.run("cleanup.sh")
-    assert not list(watched.tools.glob("*.fails"))
+    assert not list(watched.tools.glob("*.fault"))
     watched.run("run_all.sh", "--dry-run")
     with watched.line_down():
         watched.run("run_all.sh", code=3)  # a new run: the record of the last one is put aside

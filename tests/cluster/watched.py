@@ -30,22 +30,10 @@ PATH_THERE = "/usr/local/bin:/usr/bin:/bin"
 OF_THE_USER = {"command.sh": {"cat"}, "build_wheel.py": {"cat"}}
 STAND_INS = {"sudo": 'shift; exec "$@"', "nvidia-smi": "exit 0"}
 
-# Slurm that fails once where a test asks for it, and sbatch that submits, but whose answer is lost.
-SQUEUE = """
-if /bin/rm {marker} 2>/dev/null; then
-    echo 'squeue: error: Unable to contact slurm controller (connect failure)' >&2
-    exit 1
-fi
-exec {real} "$@"
-"""
+# Every job is held; its script gets a PATH of its own.
 SBATCH = """
 for script do case $script in *.slurm) break ;; esac; done
 if /bin/grep -q /build.sh "$script"; then PATH={build}; else PATH={job}; fi
-if /bin/rm {marker} 2>/dev/null; then
-    {real} --hold "$@" >/dev/null
-    echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2
-    exit 1
-fi
 exec {real} --hold "$@"
 """
 
@@ -123,8 +111,10 @@ class Watched:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         for name in {name for name in names if "/" not in name} | {"bash"}:
-            note = f"echo '{path} {name}' >>{self.tools}/calls" if name in names else ""
-            (folder / name).write_text(f"#!/bin/sh\n{note}\n{self.become(path, name)}\n")
+            fault = self.fault(path, name)
+            lines = ["#!/bin/sh", f"if [ -e {fault} ]; then /bin/mv {fault} {fault}.done; . {fault}.done; fi"]
+            lines += [f"echo '{path} {name}' >>{self.tools}/calls"] if name in names else []
+            (folder / name).write_text("\n".join([*lines, self.become(path, name), ""]))
             (folder / name).chmod(0o755)
 
     def become(self, path: str, name: str) -> str:
@@ -134,7 +124,6 @@ class Watched:
         here = self.is_here(path)
         real = shutil.which(name, path=self.world.env["PATH"] if here else PATH_THERE)
         assert real, f"{path} calls {name}, which is not installed here"
-        marker = self.marker(path, name)
         match name:
             case "ssh" if here:
                 return f'exec {sys.executable} {watch_ssh.__file__} {self.tools}/watch.json "$@"'
@@ -142,11 +131,9 @@ class Watched:
                 scripts = (*self.headers, *OF_THE_USER)
                 ways = "".join(f"*/{script}) PATH={self.folder(script)} ;;\n" for script in scripts)
                 return f'case ${{1-}} in\n{ways}esac\nexec /usr/bin/env {self.note_missing} {real} "$@"'
-            case "squeue":
-                return SQUEUE.format(marker=marker, real=real)
             case "sbatch":
                 job = self.folder("recipes/job.slurm") if "recipes/job.slurm" in self.headers else PATH_THERE
-                return SBATCH.format(marker=marker, real=real, build=self.folder("build.slurm"), job=job)
+                return SBATCH.format(real=real, build=self.folder("build.slurm"), job=job)
             case "srun":
                 own, task = self.folder(path), self.folder("task.sh")
                 return SRUN.format(path=path, calls=self.tools / "calls", own=own, task=task, real=real)
@@ -155,8 +142,9 @@ class Watched:
     def is_here(self, path: str) -> bool:
         return path in self.headers and self.headers[path].fact("Runs on").startswith("your machine")
 
-    def marker(self, path: str, name: str) -> Path:
-        return self.tools / f"{Path(self.folder(path)).name}.{name}.fails"
+    def fault(self, path: str, name: str) -> Path:
+        """A file with what a tool shall do first, once, the next time that a script calls it."""
+        return self.tools / f"{Path(self.folder(path)).name}.{name}.fault"
 
     @property
     def note_missing(self) -> str:
