@@ -47,12 +47,12 @@ class Header:
         return self.facts.get(label, "")
 
     @property
-    def calls(self) -> set[str]:
-        return set(re.sub(r", and what [^;]*", "", self.fact("Calls")).replace(";", " ").split())
+    def calls(self) -> list[str]:
+        return re.sub(r", and what [^;]*", "", self.fact("Calls")).replace(";", " ").split()
 
     @property
-    def expects(self) -> set[str]:
-        return set(self.fact("Expects").partition(",")[0].split())
+    def expects(self) -> list[str]:
+        return re.sub(r", to be [^;]*", "", self.fact("Expects")).replace(";", " ").split()
 
     def files(self, label: str) -> set[str]:
         return set(re.findall(r"[\w/]+\.(?:sh|slurm)\b", self.fact(label)))
@@ -202,6 +202,7 @@ def differ(label: str, told: Collection[str | int], right: Collection[str | int]
     lacking, wrong = sorted(set(right) - set(told)), sorted(set(told) - set(right))
     faults = [f"lacks {', '.join(map(str, lacking))}"] * bool(lacking)
     faults += [f"has {', '.join(map(str, wrong))} for nothing"] * bool(wrong)
+    faults += ["has something twice"] * (len(set(told)) != len(told))
     if faults:
         whole = between.join(map(str, sorted(right))) or "nothing of the kind"
         yield f"{label}: {' and '.join(faults)}; right is: {whole}"

@@ -74,6 +74,7 @@ def test_each_feature_is_there_in_one_of_these_bundles_and_missing_in_another() 
     [
         ("login/poll.sh", r"^(# Calls: .*) cut\b", r"\1", "Calls: lacks cut; right is: cat cut"),
         ("login/poll.sh", r"^(# Calls: .*)", r"\1 who", "Calls: has who for nothing"),
+        ("login/poll.sh", r"^(# Calls: .*)", r"\1 cut", "Calls: has something twice"),
         ("collect.sh", r"^begin_step\n", 'begin_step\nlast=$(find "$state" | sort -u)\n', "Calls: lacks find, sort"),
         ("collect.sh", r"^begin_step\n", "begin_step\ntrap 'rmdir x' INT\n", "Calls: lacks rmdir"),
         ("lib.sh", r"^make_state\(\) \{", "make_state() {\n    touch x", "Calls: lacks touch"),

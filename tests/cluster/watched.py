@@ -94,7 +94,7 @@ class Watched:
         self.headers = {path: read_header(bundle[path]) for path in run}
         self.login_scripts = {path: bundle[path] for path in run if path.startswith("login/")}
         for path, header in self.headers.items():
-            self.make_folder(path, header.calls | header.expects)
+            self.make_folder(path, {*header.calls, *header.expects})
             self.named |= {(path, name) for name in header.calls}
             folders = {place for place in header.places if place != "the queue" and not place.startswith("what ")}
             self.named_places |= {(path, place) for place in folders}
