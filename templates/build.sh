@@ -15,11 +15,11 @@
 {% if build_command %}
 # Reads:    REPO_DIR, SCRIPTS_DIR/build_command.sh (which is given the ARGUMENTs)
 # Writes:   REPO_DIR; SCRIPTS_DIR/log: marks that it was here
-# Calls:    bash, and what build_command.sh calls
+# Calls:    bash sed, and what build_command.sh calls
 {% else %}
 # Reads:    REPO_DIR
 # Writes:   REPO_DIR; SCRIPTS_DIR/log: marks that it was here
-# Calls:    python3, and what build_wheel.py calls
+# Calls:    python3 sed, and what build_wheel.py calls
 {% endif %}
 # Exit:     that of the build
 

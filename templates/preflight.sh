@@ -4,21 +4,28 @@
 #
 # Runs on:  your machine (bash 3.2 or later); asks the login node, in one session
 # Reads:    config.sh, lib.sh, remote.sh, login/preflight.sh
-{% if create_remote_cwd %}
-# Writes:   .run/; REMOTE_CWD on the cluster, where it is missing
-{% else %}
 # Writes:   .run/
+{% if create_remote_cwd %}
+# Writes:   the folder REMOTE_CWD on the cluster, where it is missing
 {% endif %}
 {% if mfa %}
 # Calls:    basename cat date dirname git iconv mkdir mv rm sed ssh tail tar tr
 {% else %}
 # Calls:    basename cat date dirname git iconv mkdir mv sed ssh tail tar tr
 {% endif %}
+{% if mfa %}
+# Calls:    basename cat date dirname git mkdir mv rm sed ssh tail tr
+{% else %}
+# Calls:    basename cat date dirname git mkdir mv sed ssh tail tr
+{% endif %}
+# Expects:  tar, to be installed
 # Undo:     nothing to undo
 {% if mfa %}
-# Exit:     0 all is there, 2 wrong use, 3 something is missing or the cluster cannot be reached, 4 you have to log in
+# Exit:     0 all is there, 2 wrong use, 3 something is missing or the cluster cannot be reached, 4 you have to log in,
+#           130 interrupted
 {% else %}
-# Exit:     0 all is there, 2 wrong use, 3 something is missing or the cluster cannot be reached
+# Exit:     0 all is there, 2 wrong use, 3 something is missing or the cluster cannot be reached,
+#           130 interrupted
 {% endif %}
 
 set -euo pipefail

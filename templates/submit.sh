@@ -9,10 +9,14 @@
 {% else %}
 # Sends:    recipes/job.slurm, task.sh and command.sh, to SCRIPTS_DIR
 {% endif %}
-# Writes:   .run/
+{% if batch %}
+# Writes:   .run/; SCRIPTS_DIR on the cluster; the queue: one job is submitted; what your batch script writes
+{% else %}
+# Writes:   .run/; SCRIPTS_DIR on the cluster; the queue: one job is submitted; what recipes/job.slurm writes
+{% endif %}
 # Calls:    basename cat date dirname mkdir mv sed ssh tail tar tr
 # Undo:     ./cleanup.sh cancels the job
-# Exit:     0 submitted, now or before; 2 wrong use, 7 submit failed, 13 cannot tell
+# Exit:     0 submitted, now or before; 2 wrong use, 7 submit failed, 13 cannot tell, 130 interrupted
 
 set -euo pipefail
 case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac

@@ -2,9 +2,9 @@
 #
 # Runs on:  the login node, after login/lib.sh
 # Given:    out, err (paths), lines (how many of out; of err it is 50)
-# Writes:   nothing
+# Writes:   a scratch folder, gone again when this ends
 # Reports:  out_line and err_line, one a line
-# Calls:    cut sed tail tr
+# Calls:    cut mktemp rm sed tail tr
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh

@@ -2,7 +2,9 @@
 #
 # Runs on:  the login node, after login/lib.sh
 {% if create_remote_cwd %}
-# Writes:   REMOTE_CWD, where it is missing
+# Writes:   the folder REMOTE_CWD, where it is missing; a scratch folder, gone again when this ends
+{% else %}
+# Writes:   a scratch folder, gone again when this ends
 {% endif %}
 # Reports:  user, host, slurm; missing=... for each thing that is missing; error=... if Slurm does not answer
 # Calls:    hostname id mkdir sed squeue

@@ -3,7 +3,7 @@
 # Runs on:  the login node, after login/lib.sh
 # Given:    branch, snapshot, untracked (how many files follow)
 # Reads:    a tar stream on stdin, unless untracked is 0
-# Writes:   USER_ROOT, REMOTE_REPO, REMOTE_WORK
+# Writes:   the folder USER_ROOT; the folder REMOTE_WORK; REMOTE_REPO; a scratch folder, gone again when this ends
 # Reports:  repo
 # Calls:    git grep mkdir rm sed tar timeout
 #

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,14 @@ class World:
 def world(
     cluster: dict[str, str], template_project: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[World]:
+    name = f"{request.node.name.split('[')[0][:40]}-{tmp_path.name[-12:]}-{os.getpid()}"
+    with make_world(cluster, template_project, tmp_path, name) as world:
+        yield world
+
+
+@contextmanager
+def make_world(cluster: dict[str, str], template_project: Path, tmp_path: Path, name: str) -> Iterator[World]:
+    """A world below `tmp_path` here, and below folders called `name` on the cluster; its jobs end with it."""
     repo = tmp_path / "engine"
     shutil.copytree(template_project, repo, symlinks=True)
     name = f"{request.node.name.split('[')[0][:40]}-{os.getpid()}-{next(WORLDS)}"

@@ -6,7 +6,7 @@
 # Runs on:  a compute node, started by build.slurm
 # Reads:    REPO_DIR, SCRIPTS_DIR/build_command.sh (which is given the ARGUMENTs)
 # Writes:   REPO_DIR; SCRIPTS_DIR/log: marks that it was here
-# Calls:    bash, and what build_command.sh calls
+# Calls:    bash sed, and what build_command.sh calls
 # Exit:     that of the build
 
 case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac

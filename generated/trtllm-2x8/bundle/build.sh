@@ -6,7 +6,7 @@
 # Runs on:  a compute node, in the container, started by build.slurm
 # Reads:    REPO_DIR
 # Writes:   REPO_DIR; SCRIPTS_DIR/log: marks that it was here
-# Calls:    python3, and what build_wheel.py calls
+# Calls:    python3 sed, and what build_wheel.py calls
 # Exit:     that of the build
 
 case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac
