@@ -196,7 +196,7 @@ class World:
 def world(
     cluster: dict[str, str], template_project: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[World]:
-    name = f"{request.node.name.split('[')[0][:40]}-{tmp_path.name[-12:]}-{os.getpid()}"
+    name = f"{request.node.name.split('[')[0][:40]}-{os.getpid()}-{next(WORLDS)}"
     with make_world(cluster, template_project, tmp_path, name) as world:
         yield world
 
@@ -206,7 +206,6 @@ def make_world(cluster: dict[str, str], template_project: Path, tmp_path: Path, 
     """A world below `tmp_path` here, and below folders called `name` on the cluster; its jobs end with it."""
     repo = tmp_path / "engine"
     shutil.copytree(template_project, repo, symlinks=True)
-    name = f"{request.node.name.split('[')[0][:40]}-{os.getpid()}-{next(WORLDS)}"
     origin = Path(cluster["GEN_ORIGIN_DIR"]) / name / "engine.git"
     origin.parent.mkdir()
     subprocess.run(["git", "clone", "--quiet", "--bare", str(repo), str(origin)], check=True)

@@ -1,4 +1,3 @@
-
 import pytest
 
 from slurm_bundle.mounts import Mount, mount_remarks, parse_mount

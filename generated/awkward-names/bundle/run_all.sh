@@ -9,11 +9,11 @@
 # Steps:    preflight sync submit_build submit monitor collect; and cleanup, only when asked for
 # Runs on:  your machine (bash 3.2 or later)
 # Reads:    config.sh, lib.sh, and what each step reads
-# Writes:   .run/, and what each step writes
-# Calls:    basename bash cat date dirname mkdir mv rm sed, and what each step calls
+# Writes:   .run/; what each step writes
+# Calls:    basename cat date dirname mkdir mv rm sed, and what each step calls
 # Undo:     ./cleanup.sh
-# Exit:     that of the step that failed: 0 passed, 1 job failed, 2 wrong use, 3 preflight, 5 sync, 6 build, 7 submit,
-#           8 time-out, 9 hang, 10 out of memory, 11 cancelled, 12 cluster error, 13 cannot tell, 130 interrupted
+# Exit:     that of the step that failed: 0 passed, 1 job failed, 2 wrong use, 3 preflight, 5 sync,
+#           6 build, 7 submit, 8 time-out, 9 hang, 10 out of memory, 11 cancelled, 12 cluster, 13 cannot tell, 130 interrupted
 
 set -euo pipefail
 case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac

@@ -5,10 +5,11 @@
 # Runs on:  your machine (bash 3.2 or later); asks the login node, one session a look
 # Reads:    config.sh, lib.sh, remote.sh, jobs.sh, watch.sh, facts.sh, proof.sh, verdict.sh, login/
 # Sends:    build.slurm, build.sh and build_command.sh, to SCRIPTS_DIR
-# Writes:   .run/
+# Writes:   .run/; SCRIPTS_DIR on the cluster; the queue: one job is submitted; what build.slurm writes
 # Calls:    basename cat date dirname mkdir mv rm sed sleep ssh tail tar tr
 # Undo:     ./cleanup.sh cancels the build
-# Exit:     0 built, 2 wrong use, 6 build failed, 7 submit failed, 8 time is up, 13 cannot tell
+# Exit:     0 built, 2 wrong use, 6 build failed, 7 submit failed, 8 time is up, 12 cluster error, 13 cannot tell,
+#           130 interrupted
 
 set -euo pipefail
 case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac

@@ -40,9 +40,12 @@ tell_cancelled() {
     esac
 }
 
+tell_other() {
+    [ -z "$(answer other)" ] || printf ' (its id now belongs to another job: %s)' "$(answer other)"
+}
+
 judge_end() {
-    local what=$2 other
-    other=$(answer other)
+    local what=$2
     case ${state_there?} in
         COMPLETED) judge_completed "$1" "$2" ;;
         FAILED) conclude FAILED "$what failed with exit code ${exit_there:-unknown}$(explain_exit)" "$(advise_exit)" ;;
@@ -50,7 +53,7 @@ judge_end() {
         OUT_OF_MEMORY) conclude OUT_OF_MEMORY "$what ran out of memory" 'raise mem in the spec, or take fewer tasks a node' ;;
         CANCELLED) conclude CANCELLED "$what was cancelled, by somebody or by Slurm (exit code ${exit_there:-unknown})" "if it was not you, ask sacct --jobs=${what#* } --format=State%30 who it was" ;;
         NODE_FAIL | BOOT_FAIL | PREEMPTED | REVOKED) conclude ERROR "$what was ended by the cluster: $state_there" 'submit it again; that was no fault of the job' ;;
-        *) conclude UNKNOWN "$what has left the queue, and neither sacct, scontrol nor the job's own exit file says how it ended${other:+ (its id now belongs to another job: $other)}" 'ask the site how to look up ended jobs, and look at its log' ;;
+        *) conclude UNKNOWN "$what has left the queue, and neither sacct, scontrol nor the job's own exit file says how it ended$(tell_other)" 'ask the site how to look up ended jobs, and look at its log' ;;
     esac
     case ${source?} in
         scontrol | squeue) reason="$reason (so says $source; accounting does not say)" ;;
@@ -76,6 +79,7 @@ advise_exit() {
     case $exit_there/$(answer log) in
         0:53/*) printf '%s' 'make that folder again with ./run_all.sh --from sync, or find out why that node does not see it' ;;
         */none) printf '%s' 'there is no log; see whether its file system is there and has room' ;;
+        [1-9]*:0/) printf '%s' "the excerpt of its log says where$([ -n "$exit_file" ] || printf '%s' '; it could not note its end: see whether its disk is full (df -h, quota)')" ;;
         *) printf '%s' 'the excerpt of its log says where' ;;
     esac
 }

@@ -5,10 +5,10 @@
 # Runs on:  your machine (bash 3.2 or later); one session with the login node
 # Reads:    config.sh, lib.sh, remote.sh, jobs.sh, login/once.sh, login/submit.sh
 # Sends:    your batch script, to SCRIPTS_DIR
-# Writes:   .run/
+# Writes:   .run/; SCRIPTS_DIR on the cluster; the queue: one job is submitted; what your batch script writes
 # Calls:    basename cat date dirname mkdir mv sed ssh tail tar tr
 # Undo:     ./cleanup.sh cancels the job
-# Exit:     0 submitted, now or before; 2 wrong use, 7 submit failed, 13 cannot tell
+# Exit:     0 submitted, now or before; 2 wrong use, 7 submit failed, 13 cannot tell, 130 interrupted
 
 set -euo pipefail
 case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac

@@ -5,9 +5,9 @@
 # Runs on:  your machine (bash 3.2 or later); one session with the login node
 # Reads:    config.sh, lib.sh, remote.sh, snapshot.sh, login/sync.sh, login/put.sh, your repository, EXTRA_FILES
 # Writes:   a branch on origin, gone again when this ends; REMOTE_REPO and REMOTE_WORK on the cluster; .run/
-# Calls:    basename cat cp date dirname git mkdir mktemp mv rm sed ssh tail tar tr wc
+# Calls:    basename cat cp date dirname git grep mkdir mktemp mv rm sed ssh tail tar tr wc
 # Undo:     nothing to undo here: your files, index, branches and stash are only read
-# Exit:     0 the cluster has the code, 2 wrong use, 5 sync failed, 13 the line broke
+# Exit:     0 the cluster has the code, 2 wrong use, 5 sync failed, 13 the line broke, 130 interrupted
 
 set -euo pipefail
 case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac

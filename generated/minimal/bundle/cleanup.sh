@@ -7,7 +7,8 @@
 # Writes:   .run/; on the cluster, only what is named above: the code, the results and the logs of the job stay
 # Calls:    basename cat date dirname mkdir mv rm sed ssh tail tr
 # Undo:     none; a cancelled job has to be submitted again
-# Exit:     0 done, 1 a job is still there, 2 wrong use, 13 cannot tell (then nothing was removed)
+# Exit:     0 done, 1 a job is still there, 2 wrong use, 13 cannot tell (then nothing was removed),
+#           130 interrupted
 
 set -euo pipefail
 case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac

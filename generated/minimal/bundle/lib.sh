@@ -9,7 +9,8 @@
 
 step=$(basename "$0" .sh)
 state=${GEN_STATE_DIR:-$bundle/.run}
-readonly INTERRUPTED=130
+spoken='' # yes once this step has said why it ends as it does
+readonly CANNOT_TELL=13 INTERRUPTED=130
 
 say() {
     printf '%s: %s\n' "$step" "$*" >&2
@@ -19,6 +20,7 @@ say() {
 die() {
     local code=$1
     shift
+    spoken=yes
     say "$*"
     (keep trouble "$step: $*") || : "a disk that is full as well must not take the place of what failed"
     exit "$code"
@@ -26,6 +28,7 @@ die() {
 
 # refuse WHAT...: stop, since this was called in a way or at a time that makes no sense.
 refuse() {
+    spoken=yes
     say "$*"
     exit 2
 }
@@ -91,6 +94,10 @@ finish_step() {
     local code=$1
     trap - EXIT
     trap '' HUP INT TERM
+    if [ -z "$spoken" ] && [ "$code" -ne 0 ] && [ "$code" -ne "$INTERRUPTED" ]; then
+        say "stopped by a trouble of its own here (see above), code $code. Nothing was concluded; run ./$step.sh again."
+        code=$CANNOT_TELL
+    fi
     tidy
     [ "$code" -ne 0 ] || keep "done.$step" "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
     (record end "$code") || : "told, and less than what this ended with"

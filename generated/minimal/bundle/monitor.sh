@@ -23,6 +23,7 @@ bundle=$(CDPATH='' cd "$(dirname "$0")" && [ -e config.sh ] && pwd) || { printf 
 . "$bundle/verdict.sh"
 
 tell_verdict() {
+    spoken=yes
     say "$(kept status): $(kept reason)"
     [ -z "$(kept advice)" ] || say "next: $(kept advice)"
 }

@@ -6,8 +6,11 @@
 # Reads:    config.sh, lib.sh, remote.sh, login/preflight.sh
 # Writes:   .run/
 # Calls:    basename cat date dirname git iconv mkdir mv sed ssh tail tar tr
+# Calls:    basename cat date dirname git mkdir mv sed ssh tail tr
+# Expects:  tar, to be installed
 # Undo:     nothing to undo
-# Exit:     0 all is there, 2 wrong use, 3 something is missing or the cluster cannot be reached
+# Exit:     0 all is there, 2 wrong use, 3 something is missing or the cluster cannot be reached,
+#           130 interrupted
 
 set -euo pipefail
 case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac
@@ -22,7 +25,7 @@ readonly FAILED=3
 check_here() {
     need $FAILED git iconv ssh tar
     git -C "$REPO_ROOT" rev-parse --git-dir >/dev/null 2>"$state/errors" ||
-        die $FAILED "$REPO_ROOT is not a git repository that can be read here: $(last_words "$state/errors"). Correct repo_root in the spec, or run this on the machine that has it."
+        die $FAILED "$REPO_ROOT is not a git repository that can be read here: $(last_words "$state/errors"). Correct repo_root in the spec, or go to the machine that has it, and run ./preflight.sh again."
 }
 
 # The connection itself is the first check: your own ssh configuration, nothing asked of you, five seconds to connect.

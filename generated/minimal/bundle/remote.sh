@@ -9,7 +9,6 @@
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=config.sh
 
 : "${bundle:?}" "${state:?}" "${step:?}"
-readonly CANNOT_TELL=13
 
 # connect: a shell on the login node.
 connect() {

@@ -4,7 +4,7 @@
 #
 # Runs on:  your machine (bash 3.2 or later); one session with the login node
 # Reads:    config.sh, lib.sh, remote.sh, login/collect.sh, .run/
-# Writes:   .run/report.txt, .run/report.json
+# Writes:   .run/: report.txt, report.json, and the record
 # Calls:    basename cat date dirname iconv mkdir mv sed ssh tail tr
 # Undo:     nothing to undo
 # Exit:     0 the report is written, 2 wrong use, 13 the logs could not be read

@@ -25,7 +25,7 @@ judge_completed() {
         conclude FAILED "$well, but its log says: $failure" 'where that line is harmless, correct failure_patterns ([] for none)'
     elif [ "$(answer log)" = none ]; then
         conclude FAILED "$well, but there is no log: it never ran" 'ask the site why its node did not start it; sinfo --list-reasons tells whether that node was drained'
-    elif [ -n "$unread" ] && [ "${#FAILURE_PATTERNS[@]}" -gt 0 ] || [ -n "$unread" ] && [ -z "$success" ]; then
+    elif [ -n "$unread" ] && { [ -z "$success" ] || [ "${#FAILURE_PATTERNS[@]}" -gt 0 ]; }; then
         conclude UNKNOWN "$well, but $unread cannot be read, and the patterns of the spec are looked for there" 'see that it can be read on the login node, and run the same again'
     elif [ "$1" = job ] && [ "${#SUCCESS_PATTERNS[@]}" -gt 0 ] && [ -z "$success" ]; then
         conclude FAILED "$well, but its log has none of the success patterns" 'if the job is right, correct success_patterns'

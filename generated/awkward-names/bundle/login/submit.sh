@@ -23,6 +23,8 @@ take_files() {
 }
 
 choose_command() {
+    # What lib.sh has set for the commands here is not for the job, which is given the environment of this shell.
+    unset LC_ALL GIT_TERMINAL_PROMPT GIT_SSH_COMMAND
     case $kind in
         build)
             script=$scripts/build.slurm

@@ -3,9 +3,9 @@
 # Runs on:  the login node, after login/lib.sh
 # Given:    branch, snapshot, untracked (how many files follow)
 # Reads:    a tar stream on stdin, unless untracked is 0
-# Writes:   USER_ROOT, REMOTE_REPO, REMOTE_WORK
+# Writes:   the folder USER_ROOT; the folder REMOTE_WORK; REMOTE_REPO; a scratch folder, gone again when this ends
 # Reports:  repo
-# Calls:    git grep mkdir rm tar timeout
+# Calls:    git grep mkdir rm sed tar timeout
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh
@@ -45,9 +45,10 @@ clone_or_fetch() {
     try_git "fetch from $REPO_URL" fetch --prune origin
 }
 
-# The logs of earlier runs may lie inside the clone: they are no leftovers.
+# The logs of earlier runs may lie inside the clone: they are no leftovers. To git the line is a pattern.
 spare_work() {
-    local line=/${work#"$repo"/}/
+    local line
+    line=$(printf '%s\n' "/${work#"$repo"}/" | sed 's/[][*?\\]/\\&/g')
     make_folder "$work"
     make_folder .git/info
     case $work in "$repo"/*) ;; *) return 0 ;; esac

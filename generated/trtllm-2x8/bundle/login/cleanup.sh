@@ -4,7 +4,7 @@
 # Given:    jobs: TOKEN;ID;CLUSTER of each, separated by spaces; ID is empty where it was never noted
 # Writes:   removes SCRIPTS_DIR, and only when no job of this run is left
 # Reports:  told=... for each thing done, or left alone
-# Calls:    flock rm
+# Calls:    find flock rm
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=slurm.sh source=../config.sh
@@ -55,7 +55,8 @@ check_locks() {
         [ -e "$file" ] || continue
         code=0
         flock --nonblock "$file" true 2>"$scratch/complaint" || code=$?
-        [ "$code" -ne 1 ] || cannot_tell 'a step that submits is still at work there; try again in some minutes. Nothing was cancelled or removed'
+        [ "$code" -ne 1 ] && [ -z "$(find "${file%.lock}.busy" -mmin -20 2>"$scratch/complaint")" ] ||
+            cannot_tell 'a step that submits is still at work there; try again in some minutes. Nothing was cancelled or removed'
     done
 }
 

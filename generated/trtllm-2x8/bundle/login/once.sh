@@ -3,10 +3,10 @@
 # Runs on:  the login node, after login/slurm.sh and before login/submit.sh
 # Given:    kind (build or job), token
 # Writes:   SCRIPTS_DIR/submitted: TOKEN.slurm, which is submitted; beside it TOKEN.slurm.id, the id of the job, and
-#           TOKEN.slurm.lock
+#           TOKEN.slurm.lock or, while this is at work, TOKEN.slurm.busy
 # Reports:  said=... for each line that sbatch said besides the id; refused=yes where Slurm took no job; cluster; since,
 #           which is when it was submitted
-# Calls:    cat chmod cp date flock id mv paste sbatch sed sleep sort tail timeout tr
+# Calls:    cat chmod cp date find flock id mkdir mv paste rmdir sbatch sed sleep sort tail timeout tr
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=slurm.sh source=../config.sh
@@ -17,12 +17,23 @@ work=$(at_home "$REMOTE_WORK")
 submitted=$(at_home "$SCRIPTS_DIR")/submitted/$token.slurm
 
 # An earlier call may still be at work here, though its line broke: it is waited for. A lock ends with whoever has it.
-# Where the file system has no locks, only the token tells.
 take_lock() {
     local code=0
     exec 9>"$submitted.lock"
     flock --timeout 150 9 2>"$scratch/complaint" || code=$?
-    [ "$code" -ne 1 ] || cannot_tell 'an earlier call of this step is still at work there; try again in some minutes'
+    case $code in
+        0) ;;
+        1) cannot_tell 'an earlier call of this step is still at work there; try again in some minutes' ;;
+        *) take_folder ;;
+    esac
+}
+
+# Where the file system has no locks, a folder is one, and that of a call that was killed is old.
+take_folder() {
+    [ -z "$(find "${submitted%/*}" -name "$token.slurm.busy" -mmin +20)" ] || rmdir "$submitted.busy"
+    mkdir "$submitted.busy" 2>"$scratch/complaint" ||
+        cannot_tell "an earlier call of this step is still at work there, or was killed; try again in some minutes ($(complaint))"
+    trap 'code=$?; rmdir "$submitted.busy"; leave "$code"' EXIT
 }
 
 # find_job: put the id of the job with this token in $job, or nothing; 1 when it cannot be told. The id was noted here
@@ -86,7 +97,7 @@ find_unanswered() {
         find_job || looked=no
         [ -z "$job" ] || return 0
     done
-    reason=${reason:-it ended with $1 and said nothing}
+    reason=${reason:-it ended with $1 and printed: $(paste -s -d ';' "$scratch/out")}
     [ "$looked" = yes ] || cannot_tell "sbatch gave no job id ($reason), and whether there is a job cannot be told: $(complaint)"
     [ "$pauses" = 0 ] || cannot_tell "sbatch gave no job id ($reason), and no job with the token $token is in the queue yet"
     report refused yes
@@ -95,11 +106,13 @@ find_unanswered() {
 
 # submit_once SCRIPT ARGUMENT...: give ARGUMENTs to sbatch, after SCRIPT is where they say, unless it has the job already.
 submit_once() {
+    local since=0
     take_lock
     find_job || cannot_tell "before submitting, the queue has to be asked for a job with the token $token, and it did not answer: $(complaint)"
     [ -n "$job" ] || submit "$@"
     printf '%s;%s\n' "$job" "$cluster" >"$submitted.id.new"
     mv "$submitted.id.new" "$submitted.id"
     report cluster "$cluster"
-    report since "$(date -r "$submitted" +%s)"
+    [ ! -e "$submitted" ] || since=$(date -r "$submitted" +%s)
+    report since "$since"
 }

@@ -1,6 +1,7 @@
 # Look for what the run needs on the cluster; one report for each thing that is missing.
 #
 # Runs on:  the login node, after login/lib.sh
+# Writes:   a scratch folder, gone again when this ends
 # Reports:  user, host, slurm; missing=... for each thing that is missing; error=... if Slurm does not answer
 # Calls:    hostname id mkdir sed squeue
 #
