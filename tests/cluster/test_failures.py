@@ -233,6 +233,10 @@ SYNC: dict[str, tuple[Prepare, tuple[str, ...]]] = {
         lambda site: {"extra_files": ["/no/such.bin"]},
         ("/no/such.bin, one of extra_files, is not here. Correct extra_files in the spec",),
     ),
+    "no-repository-here": (
+        lambda site: {"repo_root": str(site.world.folder / "bin"), "repo_url": "ssh://git.example.org/e.git"},
+        ("cannot read the repository ", ": fatal: not a git repository", "Correct repo_root in the spec"),
+    ),
     "full-disk-here": (full_here, ("cannot take in the changes of", "is there room in")),
     "no-temporary-folder-here": (
         no_temporary_folder_here,
@@ -298,6 +302,12 @@ def test_submit_says_what_is_wrong_and_that_nothing_was_submitted(site: Site, tr
     changes = prepare(site) or {}
     ran = meet(site, "submit.sh", 7, "on gen-login: ", "Nothing was submitted. ", *words, **changes)
     assert "run ./submit.sh again" in ran.said or "make the bundle again" in ran.said
+
+
+@pytest.mark.req("R25", "R27")
+def test_a_build_that_slurm_refuses_is_told_as_a_job_is(site: Site) -> None:
+    words = ("sbatch refused: invalid partition specified: nowhere", "Nothing was submitted. Correct partition in the")
+    meet(site, "submit_build.sh", 7, *words, partition="nowhere", build_project=True, build_command="true")
 
 
 @pytest.mark.req("R55", "R19")

@@ -147,7 +147,7 @@ def test_killed_after_submitting_it_goes_on_to_the_same_job(world: World) -> Non
     # GEN-13
     world.bundle(command="sleep 8; echo all passed", build_project=True, build_command="true")
     running = world.start("run_all.sh")
-    wait_for(lambda: world.kept("job.id"))
+    wait_for(lambda: world.kept("done.submit"))
     os.killpg(running.pid, signal.SIGKILL)
     running.communicate()
     job = world.kept("job.id")

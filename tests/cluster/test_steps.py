@@ -69,7 +69,7 @@ def test_each_thing_that_is_missing_on_the_cluster_has_a_line(world: World) -> N
     )
     ran = world.run("preflight.sh")
     assert ran.code == 3
-    assert "not there is not there; make it, correct remote_cwd" in ran.said
+    assert "not there is not there; make it, or correct remote_cwd" in ran.said
     world.bundle(remote_cwd=f"{world.root}/not there", create_remote_cwd=True)
     ran = world.run("preflight.sh")
     assert ran.code == 0, ran.said

@@ -34,7 +34,7 @@ open_repository() {
     local objects
     unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
     top=$(git -C "$REPO_ROOT" rev-parse --show-toplevel 2>"$scratch/errors") ||
-        die 5 "cannot read the repository $REPO_ROOT: $(reason)"
+        die 5 "cannot read the repository $REPO_ROOT: $(reason). Correct repo_root in the spec, or go to the machine that has it, and run ./sync.sh again."
     origin=$(git_here remote get-url --push origin 2>/dev/null || printf '%s\n' "$REPO_URL")
     objects=$(cd "$top" && cd "$(git_here rev-parse --git-path objects)" && pwd)
     { mkdir -p "$scratch/objects/info" && printf '%s\n' "$objects" >"$scratch/objects/info/alternates"; } 2>"$scratch/errors" || fail_snapshot
