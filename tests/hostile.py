@@ -7,7 +7,7 @@ import shlex
 import types
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from hypothesis import strategies as st
@@ -88,6 +88,7 @@ LINE = fitting(is_line, start="x", most=5000)
 DIRECTIVE = fitting(is_directive, start="x", end="x", most=900)
 WORD = fitting(none_of("\\s\"'`$;#&|<>(){}*?!~^/:@"), start="x")
 NAME = fitting(none_of("/$"), start="x")
+FILE_NAME = fitting(lambda char: is_text(char) and char != "/", start="x")
 PATH = st.lists(NAME, min_size=1, max_size=3).map("/".join)
 CLUSTER_PATH = st.builds("{}{}".format, st.sampled_from(["/", "~/", "//", "/x/./"]), PATH)
 MOUNTABLE = fitting(none_of(",:\"'`$/"), start="x", end="x")
@@ -292,8 +293,9 @@ ABOVE = {"account": "account", "partition": "partition", "login": "ssh_host", "c
 
 @dataclass(frozen=True)
 class Case:
-    """A spec to try: the recipe and the like, and hostile values by the path of their field."""
+    """A spec to try: its file, the recipe and the like, and hostile values by the path of their field."""
 
+    file: str
     recipe: str
     container: bool
     build: bool
@@ -342,6 +344,7 @@ def put(spec: dict[str, Any], name: str, value: Any) -> None:
 def cases(draw: st.DrawFn) -> Case:
     """A few hostile fields, each with a value that fits or with any."""
     shape = Case(
+        draw(st.one_of(st.just("job_spec.json"), FILE_NAME)),
         draw(st.sampled_from(["single", "mpi", "distributed", "launcher", "batch"])),
         draw(st.booleans()),
         draw(st.booleans()),
@@ -358,4 +361,4 @@ def cases(draw: st.DrawFn) -> Case:
         name: draw(FIELDS[name].fits if name in fitting else raw_value(name, ANNOTATIONS[name]))
         for name in chosen.values()
     }
-    return Case(shape.recipe, shape.container, shape.build, shape.mfa_style, values, fitting)
+    return replace(shape, values=values, fitting=fitting)

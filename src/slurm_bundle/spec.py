@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from slurm_bundle.fields import ALIASES, COMMANDS, Spec
 from slurm_bundle.image import image_remarks
 from slurm_bundle.mounts import mount_remarks, parse_mount
-from slurm_bundle.problems import Problem, SpecError, describe_value, find_problems, place_of, show_value
+from slurm_bundle.problems import Problem, SpecError, describe_value, find_problems, place_of, show_text, show_value
 from slurm_bundle.secrecy import find_secret
 from slurm_bundle.walltime import explain_walltime, parse_duration
 
@@ -54,7 +54,7 @@ def read_spec(path: Path, *, overrides: Mapping[str, object] | None = None) -> R
 
     Raises SpecError with every problem that was found, in the order of the file.
     """
-    name = path.name
+    name = show_text(path.name)
     text = read_text(path)
     values, lines, problems = parse_json(text, name)
     for key, value in (overrides or {}).items():
@@ -105,20 +105,21 @@ def spec_schema() -> dict[str, Any]:
 
 def read_text(path: Path) -> str:
     """Read the file as UTF-8; a byte order mark is passed over."""
+    name = show_text(path.name)
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise SpecError([Problem(path.name, f"there is no file {path}; check the path")]) from None
+        raise SpecError([Problem(name, f"there is no file {show_text(str(path))}; check the path")]) from None
     except IsADirectoryError:
-        raise SpecError([Problem(path.name, f"{path} is a folder; give the file in it")]) from None
+        raise SpecError([Problem(name, f"{show_text(str(path))} is a folder; give the file in it")]) from None
     except OSError as error:
-        raise SpecError([Problem(path.name, f"cannot be read ({error.strerror}); check its permissions")]) from None
+        raise SpecError([Problem(name, f"cannot be read ({error.strerror}); check its permissions")]) from None
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         said = f"byte 0x{data[error.start]:02x} is no UTF-8; save the file as UTF-8"
-        raise SpecError([Problem(f"{path.name}:{line}", said)]) from None
+        raise SpecError([Problem(f"{name}:{line}", said)]) from None
 
 
 def parse_json(text: str, name: str) -> tuple[dict[str, Any], dict[str, int], tuple[Problem, ...]]:

@@ -76,9 +76,8 @@ class Made:
         return self.files[path].text
 
 
-def make(folder: Path, spec: Mapping[str, Any]) -> Made:
+def make(file: Path, spec: Mapping[str, Any]) -> Made:
     """Do what `gen bundle` does, up to the writing."""
-    file = folder / "job_spec.json"
     file.write_text(json.dumps(spec))
     read = read_spec(file)
     here = look_around(read)
@@ -177,14 +176,14 @@ def check_case(bench: Bench, case: Case) -> None:
         (place / "job.sh").write_bytes(BATCH_SCRIPT.encode())
         put_script(place, left.get("script_path"))
         try:
-            made = make(place, case.spec(left))
+            made = make(place / case.file, case.spec(left))
             break
         except SpecError as error:
             refused = {check_refusal(str(problem), case, left) for problem in error.problems}
             for name in refused:
                 bench.tally.values_refused[name] += 1
                 del left[name]
-    plain = make(place, case.spec({name: plain_value(name, made) for name in left}))
+    plain = make(place / case.file, case.spec({name: plain_value(name, made) for name in left}))
     clear(place)
     check_texts(made, plain, left)
     check_sourced(bench, place, made, left)
@@ -208,7 +207,8 @@ def clear(place: Path) -> None:
 
 def check_refusal(problem: str, case: Case, left: Mapping[str, Any]) -> str:
     """A refusal names the field, shows its value, and gives a reason; what fits its field is never refused."""
-    told = re.sub(r"^job_spec\.json(:[0-9]+)?: ", "", problem)
+    file = re.escape(show_text(case.file))
+    told = re.sub(rf"^{file}(:[0-9]+)?: ", "", problem)
     name = next((name for name in left if re.match(rf"{re.escape(name)}[:.\[]", told)), None)
     assert name, f"{problem!r} names none of {left!r}"
     assert name not in case.fitting or any(reason in told for reason in ELSEWHERE), f"{problem} fits: {left[name]!r}"

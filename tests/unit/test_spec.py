@@ -616,3 +616,12 @@ def test_the_folder_of_a_spec_is_known_in_full(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "s.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
     assert read_spec(Path("s.json")).folder == tmp_path
+
+
+def test_the_name_of_a_spec_stays_on_its_line_in_whatever_is_said(tmp_path: Path) -> None:
+    odd = tmp_path / "a\n\x1b[2Jb.json"
+    with pytest.raises(SpecError, match=r"^a\\u000a\\u001b\[2Jb\.json: there is no file /"):
+        read_spec(odd)
+    odd.write_text('{"node_count": 0}')
+    with pytest.raises(SpecError, match=r"^a\\u000a\\u001b\[2Jb\.json:1: node_count: 0 is not allowed"):
+        read_spec(odd)
