@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
+from slurm_bundle.explaining import find_problems
 from slurm_bundle.fields import Spec, SpecObject
 from slurm_bundle.kinds import Clocks, ClusterPath, Count, Gpus, Header, Line, Mounts, MpiPlugin, Walltime, checked
 from slurm_bundle.problems import (
@@ -29,7 +30,6 @@ from slurm_bundle.problems import (
     Problem,
     SpecError,
     describe_value,
-    find_problems,
     join_place,
     name_nearest,
     place_of,
@@ -58,8 +58,6 @@ HostPattern = Annotated[str | None, checked(check_host_pattern)]
 
 class CatalogObject(SpecObject):
     """A table of the catalog; what is absent is unknown."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
 
 class ClusterPartition(CatalogObject):

@@ -1,26 +1,28 @@
-"""Turns a command line into calls of the other modules, and what they give into text or JSON; no logic of its own."""
+"""Turns a command line into calls of the other modules, and what they give into text or JSON; no logic of its own.
 
+Each command imports what it needs when it is called: `gen --help` waits for no model of a spec, `gen validate` for no
+template.
+"""
+
+import gc
 import json
 import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from slurm_bundle import __version__
-from slurm_bundle.bundle import Change, require_bundle, write_bundle
-from slurm_bundle.catalog import load_catalog
-from slurm_bundle.lint import lint_bundle
-from slurm_bundle.plan import Plan, resolve_plan
 from slurm_bundle.problems import GenError, Problem, ProblemsError
-from slurm_bundle.render import render_bundle
-from slurm_bundle.resolving import Missing
-from slurm_bundle.run import read_report, run_bundle
-from slurm_bundle.spec import ReadSpec, read_spec, spec_schema
-from slurm_bundle.surroundings import look_around, missing_here, require_files
+
+if TYPE_CHECKING:
+    from slurm_bundle.bundle import Change
+    from slurm_bundle.plan import Plan
+    from slurm_bundle.rules import Surroundings
+    from slurm_bundle.spec import ReadSpec
 
 app = typer.Typer(
     name="gen",
@@ -54,6 +56,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for 
 
 def main() -> None:
     """Run gen; an error that the user can mend is shown as it is, with its exit code."""
+    # A look for garbage while modules are imported finds none, and there are many.
+    gc.disable()
     try:
         app()
     except ProblemsError as error:
@@ -96,19 +100,23 @@ def bundle(
     as_json: AsJson = False,
 ) -> None:
     """Write the bundle of a spec."""
+    from slurm_bundle.bundle import write_bundle
+    from slurm_bundle.render import render_bundle
+    from slurm_bundle.resolving import Missing
+    from slurm_bundle.surroundings import require_files
 
     def make() -> None:
         given = list(set_values or [])
         while True:
             try:
-                plan, read = plan_of(spec, catalog, given)
+                plan, read, here = plan_of(spec, catalog, given)
                 break
             except ProblemsError as error:
                 missing = [problem for problem in error.problems if isinstance(problem, Missing)]
                 if not (ask and missing and sys.stdin.isatty()):
                     raise
                 given += [f"{problem.field}={typer.prompt(str(problem), err=True)}" for problem in missing]
-        require_files(read, look_around(read))
+        require_files(read, here)
         changes = write_bundle(render_bundle(plan), output, force=force)
         show_changes(plan, output, changes, as_json=as_json)
 
@@ -118,6 +126,9 @@ def bundle(
 @app.command()
 def lint(out: BundlePath, as_json: AsJson = False) -> None:
     """Check every script of a bundle with shellcheck, bash -n and shfmt."""
+    from slurm_bundle.bundle import require_bundle
+    from slurm_bundle.lint import lint_bundle
+
     require_bundle(out)
     findings, absent = lint_bundle(out)
     faults = [finding for finding in findings if not finding.note]
@@ -135,6 +146,9 @@ def lint(out: BundlePath, as_json: AsJson = False) -> None:
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def run(context: typer.Context, out: BundlePath, as_json: AsJson = False) -> None:
     """Run a bundle on this machine; further options go to its run_all.sh. The exit code is that of run_all.sh."""
+    from slurm_bundle.bundle import require_bundle
+    from slurm_bundle.run import read_report, run_bundle
+
     require_bundle(out)
     code = run_bundle(out, context.args)
     if as_json:
@@ -145,15 +159,22 @@ def run(context: typer.Context, out: BundlePath, as_json: AsJson = False) -> Non
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of the job spec; an editor that is given it completes and checks specs."""
+    from slurm_bundle.schema import spec_schema
+
     print_json(spec_schema())
 
 
-def plan_of(path: Path, catalog: Path | None, given: Iterable[str]) -> tuple[Plan, ReadSpec]:
+def plan_of(path: Path, catalog: Path | None, given: Iterable[str]) -> "tuple[Plan, ReadSpec, Surroundings]":
+    from slurm_bundle.catalog import load_catalog
+    from slurm_bundle.plan import resolve_plan
+    from slurm_bundle.spec import read_spec
+    from slurm_bundle.surroundings import look_around
+
     read = read_spec(path, overrides=dict(map(read_assignment, given)))
     place = catalog or Path(os.environ.get("GEN_CATALOG") or Path.home() / ".config" / "gen" / "clusters.toml")
-    return resolve_plan(
-        read, load_catalog(place, explicit=catalog is not None or "GEN_CATALOG" in os.environ), look_around(read)
-    ), read
+    known = load_catalog(place, explicit=catalog is not None or "GEN_CATALOG" in os.environ)
+    here = look_around(read)
+    return resolve_plan(read, known, here), read, here
 
 
 def read_assignment(text: str) -> tuple[str, Any]:
@@ -184,8 +205,10 @@ def with_problems_as_json(make: Callable[[], None], *, as_json: bool) -> None:
         raise typer.Exit(error.exit_code) from error
 
 
-def show_plan(plan: Plan, read: ReadSpec, *, as_json: bool) -> None:
-    remarks = (*plan.remarks, *missing_here(read, look_around(read)))
+def show_plan(plan: "Plan", read: "ReadSpec", here: "Surroundings", *, as_json: bool) -> None:
+    from slurm_bundle.surroundings import missing_here
+
+    remarks = (*plan.remarks, *missing_here(read, here))
     if as_json:
         values = [{"name": v.name, "value": v.value, "origin": v.origin} for v in plan.values]
         print_json(
@@ -212,7 +235,7 @@ def show_remarks(remarks: Iterable[Problem]) -> None:
         )
 
 
-def show_changes(plan: Plan, output: Path, changes: tuple[Change, ...], *, as_json: bool) -> None:
+def show_changes(plan: "Plan", output: Path, changes: "tuple[Change, ...]", *, as_json: bool) -> None:
     if as_json:
         print_json(
             {
