@@ -47,8 +47,10 @@ def plan_changes(files: Iterable[BundleFile], folder: Path) -> tuple[Change, ...
     A file is gen's own while it is as the manifest has it, or already as it shall be. Everything else in the place of
     a file to be written or removed is a conflict; in a folder without a manifest, everything is.
     """
-    known = read_manifest(folder)
     wanted = {file.path: file for file in files}
+    if not folder.is_dir():
+        return tuple(Change("create", path) for path in sorted(wanted))
+    known = read_manifest(folder)
     changes = [compare(file, folder, known) for file in wanted.values()]
     for path, sha256 in known.items():
         if path not in wanted and (folder / path).exists():
@@ -103,7 +105,8 @@ def write_bundle(files: Sequence[BundleFile], folder: Path, *, force: bool = Fal
             f"{folder}: not written by gen, or edited since: {names}. Nothing was changed. "
             "Move them away, give another folder with -o, or overwrite them with --force",
         )
-    blocked = {str(found) for file in files if (found := in_the_way(folder / file.path, folder))}
+    in_conflict = (folder / file.path for file in files if file.path in conflicts)
+    blocked = {str(found) for path in in_conflict if (found := in_the_way(path, folder))}
     if blocked:
         raise GenError(f"{', '.join(sorted(blocked))}: in the way, and --force overwrites files only; move it away")
     try:
@@ -154,10 +157,13 @@ def remove_empty(folder: Path, parent: Path) -> None:
 
 
 def put_files(files: Iterable[BundleFile], folder: Path) -> None:
+    made = {folder}
     for file in files:
         path = folder / file.path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(file.text.encode())
+        if path.parent not in made:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            made.add(path.parent)
+        path.write_bytes(file.data)
         path.chmod(file.mode)
 
 

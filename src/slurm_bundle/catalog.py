@@ -14,7 +14,6 @@ nodes = 64
 
 import math
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,6 +147,8 @@ def load_catalog(path: Path | None, *, explicit: bool) -> Catalog:
     except OSError as error:
         message = f"{path} cannot be read ({error.strerror}); check the path and its permissions"
         raise CatalogError([Problem(path.name, message)]) from None
+    import tomllib  # only who has a catalog waits for it
+
     try:
         values = tomllib.loads(data.decode("utf-8-sig").replace("\r\n", "\n"))
     except UnicodeDecodeError as error:

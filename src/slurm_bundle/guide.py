@@ -1,5 +1,6 @@
 """Turns a plan into the README.md of its bundle: what happens, in order, on which side; how to run, resume and undo."""
 
+import re
 from collections.abc import Iterable
 from typing import Any, Protocol
 
@@ -15,10 +16,8 @@ class Named(Protocol):
 
 def purpose(text: str) -> str:
     """The first sentence of a script's header."""
-    for line in text.splitlines():
-        if line.startswith("# "):
-            return line[2:]
-    return ""
+    found = re.search("^# (.*)", text, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def describe_job(plan: Plan) -> str:
