@@ -1,5 +1,7 @@
 """Turns rendered files into a folder, and loses nothing that was there: one verb a file, told before it is done."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import shutil
@@ -7,9 +9,12 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from slurm_bundle.problems import BundleConflict, GenError
-from slurm_bundle.render import BundleFile
+
+if TYPE_CHECKING:
+    from slurm_bundle.render import BundleFile
 
 # What a bundle keeps beside its files and gen leaves alone.
 STATE = ".run"

@@ -13,6 +13,7 @@ nodes = 64
 """
 
 import math
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -129,6 +130,12 @@ class Catalog:
 
     clusters: Mapping[str, Cluster] = field(default_factory=dict)
     ssh_host_pattern: str | None = None
+
+
+def find_catalog(given: Path | None) -> Catalog:
+    """The catalog that was given, else that of $GEN_CATALOG, else ~/.config/gen/clusters.toml where that is there."""
+    place = given or Path(os.environ.get("GEN_CATALOG") or Path.home() / ".config" / "gen" / "clusters.toml")
+    return load_catalog(place, explicit=given is not None or "GEN_CATALOG" in os.environ)
 
 
 def load_catalog(path: Path | None, *, explicit: bool) -> Catalog:

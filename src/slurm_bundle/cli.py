@@ -6,7 +6,6 @@ template.
 
 import gc
 import json
-import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
@@ -20,6 +19,7 @@ from slurm_bundle.problems import GenError, Problem, ProblemsError
 
 if TYPE_CHECKING:
     from slurm_bundle.bundle import Change
+    from slurm_bundle.lint import Finding
     from slurm_bundle.plan import Plan
     from slurm_bundle.rules import Surroundings
     from slurm_bundle.spec import ReadSpec
@@ -97,10 +97,14 @@ def bundle(
     ask: Annotated[
         bool, typer.Option("--ask", help="On a terminal, ask for each required field that is missing.")
     ] = False,
+    check: Annotated[
+        bool, typer.Option("--lint/--no-lint", help="Then check it, as gen lint does; its exit code counts.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the bundle of a spec."""
     from slurm_bundle.bundle import write_bundle
+    from slurm_bundle.lint import lint_bundle
     from slurm_bundle.render import render_bundle
     from slurm_bundle.resolving import Missing
     from slurm_bundle.surroundings import require_files
@@ -118,34 +122,37 @@ def bundle(
                 given += [f"{problem.field}={typer.prompt(str(problem), err=True)}" for problem in missing]
         require_files(read, here)
         changes = write_bundle(render_bundle(plan), output, force=force)
-        show_changes(plan, output, changes, as_json=as_json)
+        findings, absent = lint_bundle(output) if check else ([], [])
+        if as_json:
+            checked = findings_as_json(findings, absent) if check else {}
+            print_json({**changes_as_json(plan, output, changes), **checked})
+        else:
+            show_changes(plan, output, changes)
+            if check:
+                show_findings(output, findings, absent)
+        raise typer.Exit(1 if faults(findings) else 0)
 
     with_problems_as_json(make, as_json=as_json)
 
 
 @app.command()
 def lint(out: BundlePath, as_json: AsJson = False) -> None:
-    """Check every script of a bundle with shellcheck, bash -n and shfmt."""
+    """Check the scripts of a bundle: shellcheck, bash -n, shfmt."""
     from slurm_bundle.bundle import require_bundle
     from slurm_bundle.lint import lint_bundle
 
     require_bundle(out)
     findings, absent = lint_bundle(out)
-    faults = [finding for finding in findings if not finding.note]
     if as_json:
-        print_json({"findings": [finding.as_json() for finding in findings], "not_installed": absent})
+        print_json(findings_as_json(findings, absent))
     else:
-        for finding in findings:
-            print(f"{finding}{'  (your own text: a note)' if finding.note else ''}")
-        for tool in absent:
-            print(f"gen: {tool} is not installed, so it did not look", file=sys.stderr)
-        print(f"{out}: {len(faults) or 'no'} finding{'s' if len(faults) != 1 else ''}")
-    raise typer.Exit(1 if faults else 0)
+        show_findings(out, findings, absent)
+    raise typer.Exit(1 if faults(findings) else 0)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def run(context: typer.Context, out: BundlePath, as_json: AsJson = False) -> None:
-    """Run a bundle on this machine; further options go to its run_all.sh. The exit code is that of run_all.sh."""
+    """Run a bundle on this machine. Further options go to its run_all.sh, and its exit code comes back."""
     from slurm_bundle.bundle import require_bundle
     from slurm_bundle.run import read_report, run_bundle
 
@@ -158,21 +165,20 @@ def run(context: typer.Context, out: BundlePath, as_json: AsJson = False) -> Non
 
 @app.command()
 def schema() -> None:
-    """Print the JSON Schema of the job spec; an editor that is given it completes and checks specs."""
+    """Print the JSON Schema of the job spec. An editor that is given it completes and checks specs."""
     from slurm_bundle.schema import spec_schema
 
     print_json(spec_schema())
 
 
 def plan_of(path: Path, catalog: Path | None, given: Iterable[str]) -> "tuple[Plan, ReadSpec, Surroundings]":
-    from slurm_bundle.catalog import load_catalog
+    from slurm_bundle.catalog import find_catalog
     from slurm_bundle.plan import resolve_plan
     from slurm_bundle.spec import read_spec
     from slurm_bundle.surroundings import look_around
 
     read = read_spec(path, overrides=dict(map(read_assignment, given)))
-    place = catalog or Path(os.environ.get("GEN_CATALOG") or Path.home() / ".config" / "gen" / "clusters.toml")
-    known = load_catalog(place, explicit=catalog is not None or "GEN_CATALOG" in os.environ)
+    known = find_catalog(catalog)
     here = look_around(read)
     return resolve_plan(read, known, here), read, here
 
@@ -235,21 +241,37 @@ def show_remarks(remarks: Iterable[Problem]) -> None:
         )
 
 
-def show_changes(plan: "Plan", output: Path, changes: "tuple[Change, ...]", *, as_json: bool) -> None:
-    if as_json:
-        print_json(
-            {
-                "bundle": str(output),
-                "bundle_id": plan["bundle_id"],
-                "files": [{"path": c.path, "verb": c.verb} for c in changes],
-            }
-        )
-        return
+def show_changes(plan: "Plan", output: Path, changes: "tuple[Change, ...]") -> None:
     for change in changes:
         print(f"{change.verb:9}  {output / change.path}")
     show_remarks(plan.remarks)
     kept = len([change for change in changes if change.verb != "remove"])
     print(f"{output}: {kept} files; read {output / 'README.md'}, then: gen run {output}")
+
+
+def changes_as_json(plan: "Plan", output: Path, changes: "tuple[Change, ...]") -> dict[str, Any]:
+    return {
+        "bundle": str(output),
+        "bundle_id": plan["bundle_id"],
+        "files": [{"path": c.path, "verb": c.verb} for c in changes],
+    }
+
+
+def faults(findings: "Iterable[Finding]") -> "list[Finding]":
+    return [finding for finding in findings if not finding.note]
+
+
+def show_findings(out: Path, findings: "list[Finding]", absent: Iterable[str]) -> None:
+    for finding in findings:
+        print(f"{finding}{'  (your own text: a note)' if finding.note else ''}")
+    for tool in absent:
+        print(f"gen: {tool} is not installed here, or cannot run; it did not look", file=sys.stderr)
+    count = len(faults(findings))
+    print(f"{out}: {count or 'no'} finding{'s' if count != 1 else ''}")
+
+
+def findings_as_json(findings: "list[Finding]", absent: Iterable[str]) -> dict[str, Any]:
+    return {"findings": [finding.as_json() for finding in findings], "not_installed": absent}
 
 
 def print_json(content: object) -> None:
