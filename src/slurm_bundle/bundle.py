@@ -1,5 +1,7 @@
 """Turns rendered files into a folder, and loses nothing that was there: one verb a file, told before it is done."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import shutil
@@ -7,9 +9,12 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from slurm_bundle.problems import BundleConflict, GenError
-from slurm_bundle.render import BundleFile
+
+if TYPE_CHECKING:
+    from slurm_bundle.render import BundleFile
 
 # What a bundle keeps beside its files and gen leaves alone.
 STATE = ".run"
@@ -67,8 +72,10 @@ def plan_changes(files: Iterable[BundleFile], folder: Path) -> tuple[Change, ...
     A file is gen's own while it is as the manifest has it, or already as it shall be. Everything else in the place of
     a file to be written or removed is a conflict; in a folder without a manifest, everything is.
     """
-    known = read_manifests(folder)
     wanted = {file.path: file for file in files}
+    if not folder.is_dir():
+        return tuple(Change("create", path) for path in sorted(wanted))
+    known = read_manifests(folder)
     changes = [compare(file, folder, known) for file in wanted.values()]
     for path, given in known.items():
         if path not in wanted and (folder / path).exists():
@@ -123,7 +130,8 @@ def write_bundle(files: Sequence[BundleFile], folder: Path, *, force: bool = Fal
             f"{folder}: not written by gen, or edited since: {names}. Nothing was changed. "
             "Move them away, give another folder with -o, or overwrite them with --force",
         )
-    blocked = {str(found) for file in files if (found := in_the_way(folder / file.path, folder))}
+    in_conflict = (folder / file.path for file in files if file.path in conflicts)
+    blocked = {str(found) for path in in_conflict if (found := in_the_way(path, folder))}
     if blocked:
         raise GenError(f"{', '.join(sorted(blocked))}: in the way, and --force overwrites files only; move it away")
     try:
@@ -190,10 +198,13 @@ def remove_empty(folder: Path, parent: Path) -> None:
 
 
 def put_files(files: Iterable[BundleFile], folder: Path) -> None:
+    made = {folder}
     for file in files:
         path = folder / file.path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(file.text.encode())
+        if path.parent not in made:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            made.add(path.parent)
+        path.write_bytes(file.data)
         path.chmod(file.mode)
 
 

@@ -13,15 +13,16 @@ nodes = 64
 """
 
 import math
+import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
+from slurm_bundle.explaining import find_problems
 from slurm_bundle.fields import Spec, SpecObject
 from slurm_bundle.kinds import Clocks, ClusterPath, Count, Gpus, Header, Line, Mounts, MpiPlugin, Walltime, checked
 from slurm_bundle.problems import (
@@ -29,7 +30,6 @@ from slurm_bundle.problems import (
     Problem,
     SpecError,
     describe_value,
-    find_problems,
     join_place,
     name_nearest,
     place_of,
@@ -58,8 +58,6 @@ HostPattern = Annotated[str | None, checked(check_host_pattern)]
 
 class CatalogObject(SpecObject):
     """A table of the catalog; what is absent is unknown."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
 
 class ClusterPartition(CatalogObject):
@@ -134,6 +132,12 @@ class Catalog:
     ssh_host_pattern: str | None = None
 
 
+def find_catalog(given: Path | None) -> Catalog:
+    """The catalog that was given, else that of $GEN_CATALOG, else ~/.config/gen/clusters.toml where that is there."""
+    place = given or Path(os.environ.get("GEN_CATALOG") or Path.home() / ".config" / "gen" / "clusters.toml")
+    return load_catalog(place, explicit=given is not None or "GEN_CATALOG" in os.environ)
+
+
 def load_catalog(path: Path | None, *, explicit: bool) -> Catalog:
     """Read a catalog; a file that is not there is an empty catalog, unless the user named it (`explicit`).
 
@@ -150,6 +154,8 @@ def load_catalog(path: Path | None, *, explicit: bool) -> Catalog:
     except OSError as error:
         message = f"{path} cannot be read ({error.strerror}); check the path and its permissions"
         raise CatalogError([Problem(path.name, message)]) from None
+    import tomllib  # only who has a catalog waits for it
+
     try:
         values = tomllib.loads(data.decode("utf-8-sig").replace("\r\n", "\n"))
     except UnicodeDecodeError as error:

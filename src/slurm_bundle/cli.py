@@ -1,27 +1,28 @@
-"""Turns a command line into calls of the other modules, and what they give into text or JSON; no logic of its own."""
+"""Turns a command line into calls of the other modules, and what they give into text or JSON; no logic of its own.
 
+Each command imports what it needs when it is called: `gen --help` waits for no model of a spec, `gen validate` for no
+template.
+"""
+
+import gc
 import json
-import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from slurm_bundle import __version__
-from slurm_bundle.bundle import Change, require_bundle, write_bundle
-from slurm_bundle.catalog import load_catalog
-from slurm_bundle.lint import lint_bundle
-from slurm_bundle.plan import Plan, resolve_plan
 from slurm_bundle.problems import GenError, Problem, ProblemsError, show_text
-from slurm_bundle.progress import show_progress
-from slurm_bundle.render import render_bundle
-from slurm_bundle.resolving import Missing
-from slurm_bundle.run import list_steps, read_report, run_bundle
-from slurm_bundle.spec import ReadSpec, read_spec, spec_schema
-from slurm_bundle.surroundings import look_around, missing_here, require_files
+
+if TYPE_CHECKING:
+    from slurm_bundle.bundle import Change
+    from slurm_bundle.lint import Finding
+    from slurm_bundle.plan import Plan
+    from slurm_bundle.rules import Surroundings
+    from slurm_bundle.spec import ReadSpec
 
 app = typer.Typer(
     name="gen",
@@ -55,6 +56,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for 
 
 def main() -> None:
     """Run gen; an error that the user can mend is shown as it is, with its exit code."""
+    # A look for garbage while modules are imported finds none, and there are many.
+    gc.disable()
     try:
         app()
     except ProblemsError as error:
@@ -94,43 +97,57 @@ def bundle(
     ask: Annotated[
         bool, typer.Option("--ask", help="On a terminal, ask for each required field that is missing.")
     ] = False,
+    check: Annotated[
+        bool, typer.Option("--lint/--no-lint", help="Then check it, as gen lint does; its exit code counts.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the bundle of a spec."""
+    from slurm_bundle.bundle import write_bundle
+    from slurm_bundle.lint import lint_bundle
+    from slurm_bundle.render import render_bundle
+    from slurm_bundle.resolving import Missing
+    from slurm_bundle.surroundings import require_files
 
     def make() -> None:
         given = list(set_values or [])
         while True:
             try:
-                plan, read = plan_of(spec, catalog, given)
+                plan, read, here = plan_of(spec, catalog, given)
                 break
             except ProblemsError as error:
                 missing = [problem for problem in error.problems if isinstance(problem, Missing)]
                 if not (ask and missing and sys.stdin.isatty()):
                     raise
                 given += [f"{problem.field}={typer.prompt(str(problem), err=True)}" for problem in missing]
-        require_files(read, look_around(read))
+        require_files(read, here)
         changes = write_bundle(render_bundle(plan), output, force=force)
-        show_changes(plan, output, changes, as_json=as_json)
+        findings, absent = lint_bundle(output) if check else ([], [])
+        if as_json:
+            checked = findings_as_json(findings, absent) if check else {}
+            print_json({**changes_as_json(plan, output, changes), **checked})
+        else:
+            show_changes(plan, output, changes)
+            if check:
+                show_findings(output, findings, absent)
+        raise typer.Exit(1 if faults(findings) else 0)
 
     with_problems_as_json(make, as_json=as_json)
 
 
 @app.command()
 def lint(out: BundlePath, as_json: AsJson = False) -> None:
-    """Check every script of a bundle with shellcheck, bash -n and shfmt."""
+    """Check the scripts of a bundle: shellcheck, bash -n, shfmt."""
+    from slurm_bundle.bundle import require_bundle
+    from slurm_bundle.lint import lint_bundle
+
     require_bundle(out)
     findings, absent = lint_bundle(out)
-    faults = [finding for finding in findings if not finding.note]
     if as_json:
-        print_json({"findings": [finding.as_json() for finding in findings], "not_installed": absent})
+        print_json(findings_as_json(findings, absent))
     else:
-        for finding in findings:
-            print(f"{finding}{'  (your own text: a note)' if finding.note else ''}")
-        for tool in absent:
-            print(f"gen: {tool} is not installed here, or cannot run; it did not look", file=sys.stderr)
-        print(f"{out}: {len(faults) or 'no'} finding{'s' if len(faults) != 1 else ''}")
-    raise typer.Exit(1 if faults else 0)
+        show_findings(out, findings, absent)
+    raise typer.Exit(1 if faults(findings) else 0)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -139,7 +156,11 @@ def run(
     out: BundlePath,
     as_json: Annotated[bool, typer.Option("--json", help="Print events on stdout, a JSON object a line.")] = False,
 ) -> None:
-    """Run a bundle on this machine; further options go to its run_all.sh. The exit code is that of run_all.sh."""
+    """Run a bundle on this machine. Further options go to its run_all.sh, and its exit code comes back."""
+    from slurm_bundle.bundle import require_bundle
+    from slurm_bundle.progress import show_progress
+    from slurm_bundle.run import list_steps, read_report, run_bundle
+
     require_bundle(out)
     with show_progress(list_steps(out), as_json=as_json) as show:
         code = run_bundle(out, context.args, show)
@@ -150,16 +171,22 @@ def run(
 
 @app.command()
 def schema() -> None:
-    """Print the JSON Schema of the job spec; an editor that is given it completes and checks specs."""
+    """Print the JSON Schema of the job spec. An editor that is given it completes and checks specs."""
+    from slurm_bundle.schema import spec_schema
+
     print_json(spec_schema())
 
 
-def plan_of(path: Path, catalog: Path | None, given: Iterable[str]) -> tuple[Plan, ReadSpec]:
+def plan_of(path: Path, catalog: Path | None, given: Iterable[str]) -> "tuple[Plan, ReadSpec, Surroundings]":
+    from slurm_bundle.catalog import find_catalog
+    from slurm_bundle.plan import resolve_plan
+    from slurm_bundle.spec import read_spec
+    from slurm_bundle.surroundings import look_around
+
     read = read_spec(path, overrides=dict(map(read_assignment, given)))
-    place = catalog or Path(os.environ.get("GEN_CATALOG") or Path.home() / ".config" / "gen" / "clusters.toml")
-    return resolve_plan(
-        read, load_catalog(place, explicit=catalog is not None or "GEN_CATALOG" in os.environ), look_around(read)
-    ), read
+    known = find_catalog(catalog)
+    here = look_around(read)
+    return resolve_plan(read, known, here), read, here
 
 
 def read_assignment(text: str) -> tuple[str, Any]:
@@ -190,8 +217,10 @@ def with_problems_as_json(make: Callable[[], None], *, as_json: bool) -> None:
         raise typer.Exit(error.exit_code) from error
 
 
-def show_plan(plan: Plan, read: ReadSpec, *, as_json: bool) -> None:
-    remarks = (*plan.remarks, *missing_here(read, look_around(read)))
+def show_plan(plan: "Plan", read: "ReadSpec", here: "Surroundings", *, as_json: bool) -> None:
+    from slurm_bundle.surroundings import missing_here
+
+    remarks = (*plan.remarks, *missing_here(read, here))
     if as_json:
         values = [{"name": v.name, "value": v.value, "origin": v.origin} for v in plan.values]
         print_json(
@@ -222,21 +251,37 @@ def show_remarks(remarks: Iterable[Problem]) -> None:
         )
 
 
-def show_changes(plan: Plan, output: Path, changes: tuple[Change, ...], *, as_json: bool) -> None:
-    if as_json:
-        print_json(
-            {
-                "bundle": str(output),
-                "bundle_id": plan["bundle_id"],
-                "files": [{"path": c.path, "verb": c.verb} for c in changes],
-            }
-        )
-        return
+def show_changes(plan: "Plan", output: Path, changes: "tuple[Change, ...]") -> None:
     for change in changes:
         print(f"{change.verb:9}  {output / change.path}")
     show_remarks(plan.remarks)
     kept = len([change for change in changes if change.verb != "remove"])
     print(f"{output}: {kept} files; read {output / 'README.md'}, then: gen run {output}")
+
+
+def changes_as_json(plan: "Plan", output: Path, changes: "tuple[Change, ...]") -> dict[str, Any]:
+    return {
+        "bundle": str(output),
+        "bundle_id": plan["bundle_id"],
+        "files": [{"path": c.path, "verb": c.verb} for c in changes],
+    }
+
+
+def faults(findings: "Iterable[Finding]") -> "list[Finding]":
+    return [finding for finding in findings if not finding.note]
+
+
+def show_findings(out: Path, findings: "list[Finding]", absent: Iterable[str]) -> None:
+    for finding in findings:
+        print(f"{finding}{'  (your own text: a note)' if finding.note else ''}")
+    for tool in absent:
+        print(f"gen: {tool} is not installed here, or cannot run; it did not look", file=sys.stderr)
+    count = len(faults(findings))
+    print(f"{out}: {count or 'no'} finding{'s' if count != 1 else ''}")
+
+
+def findings_as_json(findings: "list[Finding]", absent: Iterable[str]) -> dict[str, Any]:
+    return {"findings": [finding.as_json() for finding in findings], "not_installed": absent}
 
 
 def print_json(content: object) -> None:

@@ -64,7 +64,8 @@ ALIASES = (
 class SpecObject(BaseModel):
     """An object of a spec: no unknown fields, no conversions, never changed. `""` is a field that is not given."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
+    # A validator is built when it is first used; the doc strings are read by schema.py, which alone wants them.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     # Here an empty text would be a mistake of the writer's.
     refuses_empty: ClassVar[frozenset[str]] = frozenset(

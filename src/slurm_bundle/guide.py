@@ -17,10 +17,8 @@ class Named(Protocol):
 
 def purpose(text: str) -> str:
     """The first sentence of a script's header."""
-    for line in text.splitlines():
-        if line.startswith("# "):
-            return line[2:]
-    return ""
+    found = re.search("^# (.*)", text, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def describe_job(plan: Plan) -> str:

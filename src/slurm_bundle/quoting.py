@@ -42,7 +42,7 @@ def quote_word(text: str) -> Quoted:
     """
     if "\0" in text:
         raise QuotingError(f"{text!r} holds a NUL character, which no shell variable can hold")
-    if all(char.isprintable() for char in text) and not re.search(r"\\('|$)", text):
+    if text.isprintable() and not re.search(r"\\('|$)", text):
         return Quoted("'" + text.replace("'", "'\\''") + "'")
     return Quoted("$'" + "".join(escape_character(char) for char in text) + "'")
 
@@ -115,6 +115,8 @@ def variable(name: str) -> Quoted:
 
 def comment(text: str) -> Quoted:
     """Write text into a comment: a newline would begin a command, so what cannot be seen is shown as an escape."""
+    if text.isprintable():
+        return Quoted(text)
     return Quoted("".join(char if char.isprintable() else escape_character(char) for char in text))
 
 

@@ -7,15 +7,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from slurm_bundle.guide import write_readme
+from slurm_bundle.loading import CheckedTemplate, load_template
 from slurm_bundle.plan import Plan
-from slurm_bundle.quoting import FILTERS, Quoted, QuotingError
 
 # What each file is for: on which side its lines run; "user" marks the user's own text.
 ALWAYS = {
@@ -71,38 +69,20 @@ class BundleFile:
     mode: int
     side: str
 
-    @property
+    @cached_property
+    def data(self) -> bytes:
+        return self.text.encode()
+
+    @cached_property
     def sha256(self) -> str:
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        return hashlib.sha256(self.data).hexdigest()
 
 
+@cache
 def templates_folder() -> Path:
     """Where the templates are: inside the installed package, or at the top of the project in an editable install."""
     inside = Path(__file__).parent / "templates"
     return inside if inside.is_dir() else Path(__file__).parents[2] / "templates"
-
-
-def make_environment(folder: Path) -> Environment:
-    """The rules for templates: an unknown name, a value that was not quoted are errors; ${#x} is bash, no comment."""
-    environment = Environment(
-        loader=FileSystemLoader(folder),
-        undefined=StrictUndefined,
-        finalize=refuse_unquoted,
-        autoescape=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        comment_start_string="{##",
-        comment_end_string="##}",
-    )
-    environment.filters = dict(FILTERS)
-    return environment
-
-
-def refuse_unquoted(value: object) -> object:
-    if not isinstance(value, Quoted):
-        raise QuotingError(f"a template puts {value!r} into a script without a quoting filter")
-    return value
 
 
 class Features(Mapping[str, bool]):
@@ -146,9 +126,11 @@ def list_files(plan: Plan) -> dict[str, str]:
 
 def render_bundle(plan: Plan) -> tuple[BundleFile, ...]:
     """Render every file, then the manifest and the checksums of what was rendered."""
-    environment = make_environment(templates_folder())
-    holes = MappingProxyType({**Features(plan.features), **plan.holes, "settings": plan.settings})
-    files = [render_file(environment, plan, path, side, holes) for path, side in list_files(plan).items()]
+    texts = {hole: plan.texts.get(of) for of, hole in TEXT_HOLES.items()}
+    # Where a feature and a value have the same name, templates mean the feature.
+    holes = {**plan.holes, "settings": plan.settings, **texts, **Features(plan.features)}
+    names = frozenset(holes)
+    files = [render_file(plan, path, side, holes, names) for path, side in list_files(plan).items()]
     files.append(BundleFile("README.md", write_readme(plan, files), 0o644, "text"))
     files.sort(key=lambda file: file.path)
     manifest = BundleFile("MANIFEST.json", write_manifest(plan, files), 0o644, "text")
@@ -156,11 +138,22 @@ def render_bundle(plan: Plan) -> tuple[BundleFile, ...]:
     return (*files, manifest, BundleFile("SHA256SUMS", sums, 0o644, "text"))
 
 
-def render_file(environment: Environment, plan: Plan, path: str, side: str, holes: Mapping[str, Any]) -> BundleFile:
+def render_file(plan: Plan, path: str, side: str, holes: Mapping[str, Any], names: frozenset[str]) -> BundleFile:
     if path not in TEXT_HOLES and path in plan.texts:
         return BundleFile(path, plan.texts[path], 0o755, side)
-    texts = {hole: plan.texts.get(of) for of, hole in TEXT_HOLES.items()}
-    text = environment.get_template(path).render(holes, **texts)
+    template = load_template(templates_folder(), path, names)
+    if template.names <= Features.NAMES:
+        return render_script(template, side, template.names & plan.features)
+    return make_file(path, template.render(holes), side)
+
+
+@cache
+def render_script(template: CheckedTemplate, side: str, features: frozenset[str]) -> BundleFile:
+    """Render a script that holds no value, once: for the same features it has the same bytes in every bundle."""
+    return make_file(template.path, template.render(Features(features)), side)
+
+
+def make_file(path: str, text: str, side: str) -> BundleFile:
     runs = side in ("local", "node", "user") and path not in SOURCED
     return BundleFile(path, text, 0o755 if runs else 0o644, side)
 

@@ -14,10 +14,11 @@ from typing import Any
 from json_source_map import handle, types
 from pydantic import ValidationError
 
+from slurm_bundle.explaining import find_problems
 from slurm_bundle.fields import ALIASES, COMMANDS, Spec
 from slurm_bundle.image import image_remarks
 from slurm_bundle.mounts import mount_remarks, parse_mount
-from slurm_bundle.problems import Problem, SpecError, describe_value, find_problems, place_of, show_text, show_value
+from slurm_bundle.problems import Problem, SpecError, describe_value, place_of, show_text, show_value
 from slurm_bundle.secrecy import find_secret
 from slurm_bundle.walltime import explain_walltime, parse_duration
 
@@ -90,17 +91,6 @@ def check_values(
         raise SpecError(sorted(found, key=lambda problem: line_of(problem, name)))
     warnings += [Problem(place_of(name, where, known), message) for where, message in remark_spec(spec)]
     return ReadSpec(spec, name, folder, known, tuple(sorted(warnings, key=lambda problem: line_of(problem, name))))
-
-
-def spec_schema() -> dict[str, Any]:
-    """Give the JSON Schema (draft 2020-12) of a spec, for editors and other programs."""
-    schema = Spec.model_json_schema()
-    schema["properties"] = {
-        IGNORED: {"type": "string", "description": "Where this schema is; for editors, gen ignores it."},
-        **schema["properties"],
-        DROPPED: {"description": "Never stored: dropped with a warning.", "deprecated": True},
-    }
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "gen job spec"}
 
 
 def read_text(path: Path) -> str:

@@ -14,7 +14,9 @@ def look_around(read: ReadSpec) -> Surroundings:
     root = (read.folder / Path(read.spec.repo_root).expanduser()) if read.spec.repo_root else None
     root = root.resolve() if root is not None else None
     script = read.spec.script_path
-    origin, said = ask_git(root, "remote", "get-url", "origin") if root is not None else (None, "")
+    origin, said = None, ""
+    if root is not None and read.spec.repo_url is None:
+        origin, said = ask_git(root, "remote", "get-url", "origin")
     return Surroundings(
         user=getpass.getuser(),
         repo_root=root,
@@ -69,11 +71,12 @@ def object_to_script(script: str | None) -> str | None:
 def missing_here(read: ReadSpec, surroundings: Surroundings) -> tuple[Problem, ...]:
     """Say what a run will need and this machine does not have: no error, as the bundle may run elsewhere."""
     found = []
-    if surroundings.repo_root is not None and ask_git(surroundings.repo_root, "rev-parse", "--git-dir")[0] is None:
+    root = surroundings.repo_root
+    if root is not None and not surroundings.origin_url and ask_git(root, "rev-parse", "--git-dir")[0] is None:
         found.append(
             (
                 "repo_root",
-                f"{surroundings.repo_root} is no git repository here; the bundle has to run on the machine that has it",
+                f"{root} is no git repository here; the bundle has to run on the machine that has it",
             )
         )
     if read.spec.script_path and surroundings.batch_script is None:

@@ -121,6 +121,53 @@ def test_lint_finds_a_fault_and_takes_the_users_own_text_for_a_note(tmp_path: Pa
     assert ("monitor.sh", "bash -n") in {(finding["path"], finding["tool"]) for finding in findings}
 
 
+@pytest.mark.req("R58", "R59", "B15")
+def test_bundle_lints_what_it_wrote_when_asked_to(tmp_path: Path) -> None:
+    write(tmp_path, command="echo $unquoted")
+    plain = gen(tmp_path, "bundle", "job_spec.json", "-o", "out", "--no-lint")
+    linted = gen(tmp_path, "bundle", "job_spec.json", "-o", "out", "--lint")
+    assert (plain.returncode, linted.returncode) == (0, 0)
+    assert "shellcheck" not in plain.stdout
+    assert re.search(r"^command\.sh:\d+: shellcheck: SC2086 .*\(your own text: a note\)$", linted.stdout, re.MULTILINE)
+    assert linted.stdout.endswith("\nout: no findings\n")
+    assert "findings" not in json.loads(gen(tmp_path, "bundle", "job_spec.json", "-o", "out", "--json").stdout)
+    (tmp_path / "out" / "extra.sh").write_text("echo $x\n")
+    ran = gen(tmp_path, "bundle", "job_spec.json", "-o", "out", "--lint", "--json")
+    told = json.loads(ran.stdout)
+    assert ran.returncode == 1
+    assert {finding["path"] for finding in told["findings"]} == {"command.sh", "extra.sh"}
+    assert {file["verb"] for file in told["files"]} == {"unchanged"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "loaded"),
+    [
+        (("--help",), []),
+        (("bundle", "--help"), []),
+        (("validate", "job_spec.json"), ["slurm_bundle.fields"]),
+        (("bundle", "job_spec.json", "-o", "out"), ["jinja2", "slurm_bundle.fields"]),
+        (("lint", "out"), []),
+    ],
+)
+def test_a_command_loads_models_and_templates_only_where_it_needs_them(
+    tmp_path: Path, arguments: tuple[str, ...], loaded: list[str]
+) -> None:
+    write(tmp_path)
+    gen(tmp_path, "bundle", "job_spec.json", "-o", "out")
+    program = """
+import sys
+from slurm_bundle.cli import main
+try:
+    main()
+finally:
+    print(*sorted({"jinja2", "rich", "slurm_bundle.fields", "tomllib"} & sys.modules.keys()), file=sys.stderr)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert ran.stderr.splitlines()[-1].split() == loaded
+
+
 @pytest.mark.req("R59", "R34")
 def test_lint_takes_the_users_own_batch_script_for_a_note(tmp_path: Path) -> None:
     (tmp_path / "my job.sh").write_text("#!/bin/bash\nif [ $x = 1 ]; then\n  eval ls\nfi\n")

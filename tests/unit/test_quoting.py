@@ -1,12 +1,10 @@
 """Quoting is proven: what bash makes of a quoted value is the value."""
 
 import subprocess
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jinja2 import UndefinedError
 
 from slurm_bundle.quoting import (
     QuotingError,
@@ -18,7 +16,6 @@ from slurm_bundle.quoting import (
     sh_home,
     sh_list_home,
 )
-from slurm_bundle.render import make_environment
 from slurm_bundle.settings import Setting
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=200)
@@ -114,21 +111,3 @@ def test_what_a_directive_cannot_hold_is_refused(odd: str) -> None:
 def test_a_directive_with_a_blank_is_quoted_for_slurm() -> None:
     assert sbatch("--job-name=Big simulation") == '--job-name="Big simulation"'
     assert sbatch("--time=1-00:00:00") == "--time=1-00:00:00"
-
-
-@pytest.mark.parametrize("template", ["{{ value }}", "{{ 3 }}", "{{ none }}"])
-def test_a_hole_without_a_quoting_filter_is_an_error(template: str, tmp_path: Path) -> None:
-    (tmp_path / "x.sh").write_text(f"a={template}\n")
-    with pytest.raises(QuotingError, match="without a quoting filter"):
-        make_environment(tmp_path).get_template("x.sh").render(value="v")
-
-
-def test_an_undefined_name_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "x.sh").write_text("a={{ nothing | sh }}\n")
-    with pytest.raises(UndefinedError):
-        make_environment(tmp_path).get_template("x.sh").render()
-
-
-def test_the_length_of_an_array_is_bash_and_no_comment(tmp_path: Path) -> None:
-    (tmp_path / "x.sh").write_text("a=${#b[@]} {## for us ##}# }\n")
-    assert make_environment(tmp_path).get_template("x.sh").render() == "a=${#b[@]} # }\n"

@@ -1,5 +1,6 @@
 """What the README shows is what gen takes."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -28,6 +29,18 @@ def test_the_spec_of_the_tour_is_a_whole_one_and_its_bundle_is_as_described(tmp_
     described = set(re.findall(r"\b(\w+\.(?:sh|md|json)|SHA256SUMS)\b", drawing))
     built = {"submit_build.sh", "build.sh", "report.json"}
     assert described - built <= {Path(file.path).name for file in render_bundle(made)}
+
+
+def test_the_program_of_the_tour_makes_its_bundles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = {**json.loads(blocks("json")[0]), "repo_url": "git@git.example.org:me/engine.git"}
+    (tmp_path / "job_spec.json").write_text(json.dumps(spec))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    exec(blocks("python")[0])
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["out/1e-3", "out/1e-4"]
+    assert "train.py --rate 1e-4\n" in (tmp_path / "out" / "1e-4" / "command.sh").read_text()
 
 
 def test_the_catalog_of_the_tour_is_read(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from slurm_bundle.fields import Spec
 from slurm_bundle.problems import SpecError
-from slurm_bundle.spec import ReadSpec, read_spec, spec_schema
+from slurm_bundle.schema import spec_schema
+from slurm_bundle.spec import ReadSpec, read_spec
 
 BASE: dict[str, Any] = {"ssh_host": "login", "account": "a", "partition": "p", "command": "true"}
 

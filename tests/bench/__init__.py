@@ -1,0 +1,1 @@
+"""The benchmark of scripts/bench: each part measures something and gives a table and its verdicts."""
