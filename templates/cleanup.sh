@@ -4,7 +4,8 @@
 #
 # Runs on:  your machine (bash 3.2 or later); one session with the login node
 # Reads:    config.sh, lib.sh, remote.sh, login/cleanup.sh, .run/
-# Writes:   .run/; on the cluster, only what is named above: the code, the results and the logs of the job stay
+# Writes:   .run/; the queue: the jobs are cancelled; SCRIPTS_DIR: it is removed (the code, the results and the logs
+#           of the job stay)
 # Calls:    basename cat date dirname mkdir mv rm sed ssh tail tr
 # Undo:     none; a cancelled job has to be submitted again
 # Exit:     0 done, 1 a job is still there, 2 wrong use, 13 cannot tell (then nothing was removed),

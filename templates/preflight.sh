@@ -9,16 +9,14 @@
 # Writes:   the folder REMOTE_CWD on the cluster, where it is missing
 {% endif %}
 {% if mfa %}
-# Calls:    basename cat date dirname git iconv mkdir mv rm sed ssh tail tar tr
-{% else %}
-# Calls:    basename cat date dirname git iconv mkdir mv sed ssh tail tar tr
+# Writes:   the folder ~/.ssh, where it is missing
 {% endif %}
 {% if mfa %}
 # Calls:    basename cat date dirname git mkdir mv rm sed ssh tail tr
 {% else %}
 # Calls:    basename cat date dirname git mkdir mv sed ssh tail tr
 {% endif %}
-# Expects:  tar, to be installed
+# Expects:  iconv tar, to be installed
 # Undo:     nothing to undo
 {% if mfa %}
 # Exit:     0 all is there, 2 wrong use, 3 something is missing or the cluster cannot be reached, 4 you have to log in,

@@ -1,7 +1,11 @@
 # What the steps that reach the cluster share: running a script on the login node, and reading its answers.
 #
 # Runs on:  your machine (bash 3.2 or later); sourced after lib.sh
-# Reads:    config.sh and login/, which it sends
+{% if remote_init %}
+# Reads:    config.sh, login/lib.sh, login/init.sh, login/slurm.sh, which it sends with those in login/ that it is given
+{% else %}
+# Reads:    config.sh, login/lib.sh, login/slurm.sh, which it sends with those in login/ that it is given
+{% endif %}
 # Writes:   .run/answers, .run/errors, .run/ssh_code
 # Calls:    cat sed ssh tail tr
 #

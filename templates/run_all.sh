@@ -12,9 +12,9 @@
 # Steps:    preflight sync submit monitor collect; and cleanup, only when asked for
 {% endif %}
 # Runs on:  your machine (bash 3.2 or later)
-# Reads:    config.sh, lib.sh, and what each step reads
+# Reads:    config.sh, lib.sh, collect.sh, and what each step reads
 # Writes:   .run/; what each step writes
-# Calls:    basename cat date dirname mkdir mv rm sed, and what each step calls
+# Calls:    basename bash cat date dirname mkdir mv rm sed, and what each step calls
 # Undo:     ./cleanup.sh
 {% if mfa %}
 # Exit:     that of the step that failed: 0 passed, 1 job failed, 2 wrong use, 3 preflight, 4 log in first, 5 sync,

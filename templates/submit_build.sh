@@ -3,7 +3,8 @@
 # Build the code on a node of the cluster, and wait until it is built.
 #
 # Runs on:  your machine (bash 3.2 or later); asks the login node, one session a look
-# Reads:    config.sh, lib.sh, remote.sh, jobs.sh, watch.sh, facts.sh, proof.sh, verdict.sh, login/
+# Reads:    config.sh, lib.sh, remote.sh, jobs.sh, watch.sh, facts.sh, proof.sh, verdict.sh,
+#           login/once.sh, login/submit.sh, login/end.sh, login/poll.sh
 {% if build_command %}
 # Sends:    build.slurm, build.sh and build_command.sh, to SCRIPTS_DIR
 {% else %}

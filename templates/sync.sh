@@ -8,7 +8,12 @@
 {% else %}
 # Reads:    config.sh, lib.sh, remote.sh, snapshot.sh, login/sync.sh, your repository
 {% endif %}
-# Writes:   a branch on origin, gone again when this ends; REMOTE_REPO and REMOTE_WORK on the cluster; .run/
+# Writes:   .run/; a scratch folder, gone again when this ends; a branch on origin, gone again when this ends
+{% if extra_files %}
+# Writes:   the folder USER_ROOT on the cluster; REMOTE_REPO on the cluster; REMOTE_WORK on the cluster
+{% else %}
+# Writes:   the folder USER_ROOT on the cluster; REMOTE_REPO on the cluster; the folder REMOTE_WORK on the cluster
+{% endif %}
 # Calls:    basename cat cp date dirname git grep mkdir mktemp mv rm sed ssh tail tar tr wc
 # Undo:     nothing to undo here: your files, index, branches and stash are only read
 # Exit:     0 the cluster has the code, 2 wrong use, 5 sync failed, 13 the line broke, 130 interrupted

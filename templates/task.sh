@@ -9,8 +9,8 @@
 {% endif %}
 # Usage:    task.sh MARKS REPO_DIR COMMAND   (as arguments, since of a variable the image's own value would win)
 # Reads:    COMMAND, which is command.sh
-# Writes:   MARKS: RANK.start, and RANK.end with the exit code
-# Calls:    bash, and what command.sh calls
+# Writes:   MARKS: RANK.start, and RANK.end with the exit code; what command.sh writes
+# Calls:    bash sed, and what command.sh calls
 # Exit:     that of command.sh; 127 where there is no bash, 1 where a mark cannot be left or REPO_DIR cannot be entered
 
 case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac

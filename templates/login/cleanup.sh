@@ -2,9 +2,10 @@
 #
 # Runs on:  the login node, after login/slurm.sh
 # Given:    jobs: TOKEN;ID;CLUSTER of each, separated by spaces; ID is empty where it was never noted
-# Writes:   removes SCRIPTS_DIR, and only when no job of this run is left
+# Writes:   the queue: the jobs are cancelled; SCRIPTS_DIR: it is removed, and only when no job of this run is left;
+#           a scratch folder, gone again when this ends
 # Reports:  told=... for each thing done, or left alone
-# Calls:    find flock rm
+# Calls:    cat find flock id mktemp rm scancel sed sleep squeue tail timeout
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=slurm.sh source=../config.sh

@@ -2,11 +2,11 @@
 #
 # Runs on:  the login node, after login/end.sh
 # Given:    kind, job, cluster, token, since (when it was submitted), out, err, out_seen, err_seen (bytes searched before)
-# Writes:   nothing; on a hang, the job is cancelled
+# Writes:   the queue: on a hang, the job is cancelled; a scratch folder, gone again when this ends
 # Reports:  queue=STATE|REASON|START|NODES, or the word that ask_queue puts in its place; other=what else has this id;
 #           hopeless=yes where asking again is of no use; out_seen, err_seen; progress; hang, and left=STATE where
 #           scancel did not end the job; over=yes where it is not there or has ended, and then what login/end.sh reports
-# Calls:    cut grep scancel sed squeue tail tr wc
+# Calls:    cat cut date grep id mktemp rm sacct scancel scontrol sed sleep squeue tail timeout touch tr wc
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=slurm.sh source=end.sh source=../config.sh

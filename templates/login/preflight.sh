@@ -7,7 +7,12 @@
 # Writes:   a scratch folder, gone again when this ends
 {% endif %}
 # Reports:  user, host, slurm; missing=... for each thing that is missing; error=... if Slurm does not answer
-# Calls:    hostname id mkdir sed squeue
+{% if create_remote_cwd %}
+# Calls:    cat hostname id mkdir mktemp rm sed sleep squeue tail timeout
+{% else %}
+# Calls:    cat hostname id mktemp rm sed sleep squeue tail timeout
+{% endif %}
+# Expects:  git sbatch scancel scontrol srun tar, to be installed
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh

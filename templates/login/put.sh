@@ -2,8 +2,8 @@
 #
 # Runs on:  the login node, after login/lib.sh
 # Reads:    a tar stream on stdin
-# Writes:   REMOTE_WORK
-# Calls:    mkdir sed tar
+# Writes:   REMOTE_WORK; a scratch folder, gone again when this ends
+# Calls:    mkdir mktemp rm sed tar
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh

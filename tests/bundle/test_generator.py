@@ -209,7 +209,7 @@ def test_a_bundle_that_cannot_keep_its_state_says_where_it_could(moved: Path) ->
     done = run("bash", moved / "run_all.sh")
     assert done.returncode == 2
     assert "cannot write to " in done.stderr
-    assert "Set GEN_STATE_DIR to a folder of yours" in done.stderr
+    assert "Set GEN_STATE_DIR to a folder that can be written to" in done.stderr
 
 
 LOCAL_STEPS = ("preflight", "sync", "submit_build", "submit", "monitor", "collect", "cleanup", "run_all")

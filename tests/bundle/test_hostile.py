@@ -17,14 +17,12 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
-from slurm_bundle import render
 from slurm_bundle.catalog import load_catalog
 from slurm_bundle.lint import find_tool
 from slurm_bundle.plan import Plan, resolve_plan
@@ -143,8 +141,6 @@ def run_shellcheck(places: list[Path]) -> str:
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    # The rules for templates are the same for all; without this, they are read again for each spec.
-    monkeypatch.setattr(render, "make_environment", cache(render.make_environment))
     monkeypatch.setenv("HOME", str(tmp_path))
     bench = Bench(tmp_path)
     yield bench

@@ -27,6 +27,7 @@ SLEEP = """#!/bin/bash
 def run_job(tmp_path: Path, srun: str, *, marks_before: dict[str, str] | None = None) -> str:
     """Run job.slurm as Slurm would, but for srun and sleep, which are stand-ins. Gives what is in the exit file."""
     scripts = tmp_path / SCRIPTS
+    scripts.mkdir(parents=True)
     for name, text in {"srun": f"{SRUN}{srun}\n", "sleep": SLEEP}.items():
         command = tmp_path / "bin" / name
         command.parent.mkdir(exist_ok=True)

@@ -4,6 +4,7 @@ tests/bundle/test_script_headers.py compares headers with the text below them, f
 """
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,8 +74,8 @@ def build_and_run_in_a_container(watched: Watched) -> None:
         with watched.busy():
             watched.run("cleanup.sh")  # the build is held, and has to be cancelled
     with watched.running("run_all.sh", "--from", "submit_build", env={"TOKEN": "secret"}):
-        watched.let_run("build")
-        watched.let_run("job")
+        watched.let_run("build", watching=True)
+        watched.let_run("job", watching=True)
     assert (world.root / "work" / "result").read_text() == "devel\n"
     watched.run("cleanup.sh")
 
@@ -88,12 +89,11 @@ def sync_in_spite_of_everything(watched: Watched) -> None:
     (world.root / "code").write_text("in the way\n")
     watched.run("sync.sh", code=5)
     (world.root / "code").unlink()
-    for folder in ("code", "work/extra.txt/in the way"):
-        (world.root / folder).mkdir(parents=True)
-    world.slurm("chown", "-R", world.cluster["GEN_USER"], f"{world.root}/code", f"{world.root}/work")
+    for folder in ("code", "work"):
+        (world.root / folder).mkdir()
+    shutil.chown(world.root / "code", world.cluster["GEN_USER"])
     watched.run("sync.sh", code=5)
-    world.slurm("rm", "-r", f"{world.root}/work")
-    world.slurm("chown", world.cluster["GEN_USER"], f"{world.root}")
+    (world.root / "work").rmdir()
     watched.run("sync.sh")
 
 
@@ -108,7 +108,7 @@ def hang_in_a_batch_script_while_slurm_stumbles(watched: Watched) -> None:
     watched.fault("login/submit.sh", "sbatch").write_text(ANSWER_LOST)
     for step in ("preflight.sh", "sync.sh", "submit.sh"):
         watched.run(step)
-    watched.let_run("job", until="RUNNING")
+    watched.let_run("job", watching=False, until="RUNNING")
     with watched.busy():
         watched.run("monitor.sh", code=9)
     watched.run("collect.sh")

@@ -30,8 +30,9 @@ PATH_THERE = "/usr/local/bin:/usr/bin:/bin"
 OF_THE_USER = {"command.sh": {"cat"}, "build_wheel.py": {"cat"}}
 STAND_INS = {"sudo": 'shift; exec "$@"', "nvidia-smi": "exit 0"}
 
-# Every job is held; its script gets a PATH of its own.
+# Every job is held; its script gets a PATH of its own, and a TMPDIR.
 SBATCH = """
+TMPDIR={scratch}
 for script do case $script in *.slurm) break ;; esac; done
 if /bin/grep -q /build.sh "$script"; then PATH={build}; else PATH={job}; fi
 exec {real} --hold "$@"
@@ -66,7 +67,7 @@ class Watched:
         self.lies: list[str] = []
         self.sessions_seen = 0
         self.jobs: list[str] = []
-        self.scratch = [str(world.folder / "tmp"), str(self.tools / "tmp")]
+        self.scratch = [str(world.folder / "tmp"), str(self.tools / "login-tmp"), str(self.tools / "job-tmp")]
         for folder in (str(self.tools), *self.scratch):
             Path(folder).mkdir()
             Path(folder).chmod(0o777)
@@ -133,7 +134,7 @@ class Watched:
                 return f'case ${{1-}} in\n{ways}esac\nexec /usr/bin/env {self.note_missing} {real} "$@"'
             case "sbatch":
                 job = self.folder("recipes/job.slurm") if "recipes/job.slurm" in self.headers else PATH_THERE
-                return SBATCH.format(real=real, build=self.folder("build.slurm"), job=job)
+                return SBATCH.format(real=real, scratch=self.scratch[2], build=self.folder("build.slurm"), job=job)
             case "srun":
                 own, task = self.folder(path), self.folder("task.sh")
                 return SRUN.format(path=path, calls=self.tools / "calls", own=own, task=task, real=real)
@@ -156,7 +157,7 @@ class Watched:
         """What watch_ssh.py has to know."""
         home = self.world.cluster["GEN_USER_HOME"]
         self.here = {"roots": [str(self.world.folder)], "left_out": [f"{self.world.folder}/ssh-calls"]}
-        self.there = {"roots": [str(self.world.root), str(self.world.origin), home, self.scratch[1]], "left_out": []}
+        self.there = {"roots": [str(self.world.root), str(self.world.origin), home, *self.scratch[1:]], "left_out": []}
         environments = {
             path: [f"PATH={self.folder(path)}", f"TMPDIR={self.scratch[1]}", *shlex.split(self.note_missing)]
             for path in self.login_scripts
@@ -236,10 +237,20 @@ class Watched:
         self.jobs.append(self.world.kept(f"{kind}.id"))
         return self.jobs[-1]
 
-    def let_run(self, kind: str, *, until: str = "COMPLETED") -> None:
-        """Let a job run that is held, and note what it changes until it is in this state."""
+    def wait_for_look(self) -> None:
+        """Wait until a step has looked once more at its job."""
+        looks = self.looks()
+        wait_for(lambda: self.looks() > looks)
+
+    def looks(self) -> int:
+        return (self.tools / "sessions").read_text().count("login/poll.sh")
+
+    def let_run(self, kind: str, *, watching: bool, until: str = "COMPLETED") -> None:
+        """Let a job run that is held, once a step that is `watching` has seen it; note what it changes until then."""
         script, inner = ("build.slurm", "build.sh") if kind == "build" else ("recipes/job.slurm", "task.sh")
         job = self.wait_for_job(kind)
+        if watching:
+            self.wait_for_look()
         show = ("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T")
         with self.busy():
             before = self.photograph(self.there)
@@ -270,9 +281,12 @@ class Watched:
         for item in changed:
             holding = {place for place in places if any(lies_in(item, location) for location in locations[place])}
             self.written |= {(script, place) for place in holding for script in (path, inner)}
-            # A folder that came and went there is told of by the login script; an older bash here keeps the text of
-            # a `<<<` in a file for a moment.
-            if not holding and item not in self.scratch:
+            # Only a login script is asked about its scratch folder, which others may see; an older bash here keeps
+            # the text of a `<<<` in a file for a moment.
+            passing = item == self.scratch[0] or (
+                lies_in(item, f"{self.scratch[1]}/") and path not in self.login_scripts
+            )
+            if not holding and not passing:
                 self.lies.append(f"{path} has changed {item}, which its Writes: does not name")
 
     def places_of(self, path: str) -> set[str]:

@@ -2,6 +2,7 @@
 #
 # Runs on:  your machine (bash 3.2 or later); sourced together with watch.sh and proof.sh
 # Reads:    the answers of the last look
+# Writes:   .run/: slurm_state and the like
 # Calls:    sed tail
 #
 # shellcheck shell=bash

@@ -2,7 +2,7 @@
 #
 # Runs on:  your machine (bash 3.2 or later); sourced after remote.sh
 # Reads:    login/once.sh, login/submit.sh
-# Writes:   .run/KIND.id and the like, KIND being build or job
+# Writes:   .run/: KIND.id and the like, KIND being build or job
 # Calls:    date rm tar
 #
 # shellcheck shell=bash

@@ -6,9 +6,8 @@
 # Reads:    config.sh, lib.sh, remote.sh, login/preflight.sh
 # Writes:   .run/
 # Writes:   the folder REMOTE_CWD on the cluster, where it is missing
-# Calls:    basename cat date dirname git iconv mkdir mv sed ssh tail tar tr
 # Calls:    basename cat date dirname git mkdir mv sed ssh tail tr
-# Expects:  tar, to be installed
+# Expects:  iconv tar, to be installed
 # Undo:     nothing to undo
 # Exit:     0 all is there, 2 wrong use, 3 something is missing or the cluster cannot be reached,
 #           130 interrupted

@@ -2,7 +2,7 @@
 #
 # Runs on:  your machine (bash 3.2 or later); sourced after watch.sh, facts.sh and proof.sh
 # Reads:    $end of watch, and the facts
-# Writes:   .run/status and the like
+# Writes:   .run/: status and the like
 # Calls:    rm
 #
 # shellcheck shell=bash

@@ -4,7 +4,7 @@
 #
 # Runs on:  your machine (bash 3.2 or later); asks the login node, one session a look
 # Reads:    config.sh, lib.sh, remote.sh, watch.sh, facts.sh, proof.sh, verdict.sh, login/end.sh, login/poll.sh
-# Writes:   .run/; a job that prints one of HANG_PATTERNS is cancelled
+# Writes:   .run/; the queue: a job that prints one of HANG_PATTERNS is cancelled
 # Calls:    basename cat date dirname mkdir mv rm sed sleep ssh tail tr
 # Undo:     nothing to undo; stopping this does not stop the job
 # Exit:     0 passed, 1 failed, 2 wrong use, 8 time-out, 9 hang, 10 out of memory, 11 cancelled, 12 cluster error,

@@ -5,9 +5,8 @@
 # Runs on:  your machine (bash 3.2 or later); asks the login node, in one session
 # Reads:    config.sh, lib.sh, remote.sh, login/preflight.sh
 # Writes:   .run/
-# Calls:    basename cat date dirname git iconv mkdir mv sed ssh tail tar tr
 # Calls:    basename cat date dirname git mkdir mv sed ssh tail tr
-# Expects:  tar, to be installed
+# Expects:  iconv tar, to be installed
 # Undo:     nothing to undo
 # Exit:     0 all is there, 2 wrong use, 3 something is missing or the cluster cannot be reached,
 #           130 interrupted

@@ -1,7 +1,7 @@
 # What the steps that reach the cluster share: running a script on the login node, and reading its answers.
 #
 # Runs on:  your machine (bash 3.2 or later); sourced after lib.sh
-# Reads:    config.sh and login/, which it sends
+# Reads:    config.sh, login/lib.sh, login/slurm.sh, which it sends with those in login/ that it is given
 # Writes:   .run/answers, .run/errors, .run/ssh_code
 # Calls:    cat sed ssh tail tr
 #

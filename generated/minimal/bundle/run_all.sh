@@ -8,9 +8,9 @@
 #             --only STEP  do STEP alone
 # Steps:    preflight sync submit monitor collect; and cleanup, only when asked for
 # Runs on:  your machine (bash 3.2 or later)
-# Reads:    config.sh, lib.sh, and what each step reads
+# Reads:    config.sh, lib.sh, collect.sh, and what each step reads
 # Writes:   .run/; what each step writes
-# Calls:    basename cat date dirname mkdir mv rm sed, and what each step calls
+# Calls:    basename bash cat date dirname mkdir mv rm sed, and what each step calls
 # Undo:     ./cleanup.sh
 # Exit:     that of the step that failed: 0 passed, 1 job failed, 2 wrong use, 3 preflight, 5 sync,
 #           7 submit, 8 time-out, 9 hang, 10 out of memory, 11 cancelled, 12 cluster, 13 cannot tell, 130 interrupted

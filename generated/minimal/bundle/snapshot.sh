@@ -2,8 +2,8 @@
 #
 # Runs on:  your machine (bash 3.2 or later); sourced by sync.sh
 # Reads:    your repository
-# Writes:   a branch on origin; $scratch; .run/branch
-# Calls:    cat cp date dirname git grep mkdir rm sed tr
+# Writes:   a branch on origin, gone again when sync.sh ends; a scratch folder, that of sync.sh; .run/branch
+# Calls:    cat cp date dirname git grep mkdir rm sed ssh tr
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=config.sh

@@ -6,7 +6,7 @@
 # Reads:    config.sh, lib.sh, remote.sh, jobs.sh, login/once.sh, login/submit.sh
 # Sends:    recipes/job.slurm, task.sh and command.sh, to SCRIPTS_DIR
 # Writes:   .run/; SCRIPTS_DIR on the cluster; the queue: one job is submitted; what recipes/job.slurm writes
-# Calls:    basename cat date dirname mkdir mv sed ssh tail tar tr
+# Calls:    basename cat date dirname mkdir mv rm sed ssh tail tar tr
 # Undo:     ./cleanup.sh cancels the job
 # Exit:     0 submitted, now or before; 2 wrong use, 7 submit failed, 13 cannot tell, 130 interrupted
 

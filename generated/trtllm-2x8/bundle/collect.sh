@@ -7,7 +7,7 @@
 # Writes:   .run/: report.txt, report.json, and the record
 # Calls:    basename cat date dirname iconv mkdir mv sed ssh tail tr
 # Undo:     nothing to undo
-# Exit:     0 the report is written, 2 wrong use, 13 the logs could not be read
+# Exit:     0 the report is written, 2 wrong use, 3 iconv is missing, 13 the logs could not be read, 130 interrupted
 
 set -euo pipefail
 case ${1-} in -h | --help) exec sed -n '/^#/!q; /^#!/d; s/^# \{0,1\}//p' "$0" ;; esac

@@ -3,7 +3,8 @@
 # Build the code on a node of the cluster, and wait until it is built.
 #
 # Runs on:  your machine (bash 3.2 or later); asks the login node, one session a look
-# Reads:    config.sh, lib.sh, remote.sh, jobs.sh, watch.sh, facts.sh, proof.sh, verdict.sh, login/
+# Reads:    config.sh, lib.sh, remote.sh, jobs.sh, watch.sh, facts.sh, proof.sh, verdict.sh,
+#           login/once.sh, login/submit.sh, login/end.sh, login/poll.sh
 # Sends:    build.slurm and build.sh, to SCRIPTS_DIR
 # Writes:   .run/; SCRIPTS_DIR on the cluster; the queue: one job is submitted; what build.slurm writes
 # Calls:    basename cat date dirname mkdir mv rm sed sleep ssh tail tar tr

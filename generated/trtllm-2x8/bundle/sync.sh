@@ -4,7 +4,8 @@
 #
 # Runs on:  your machine (bash 3.2 or later); one session with the login node
 # Reads:    config.sh, lib.sh, remote.sh, snapshot.sh, login/sync.sh, your repository
-# Writes:   a branch on origin, gone again when this ends; REMOTE_REPO and REMOTE_WORK on the cluster; .run/
+# Writes:   .run/; a scratch folder, gone again when this ends; a branch on origin, gone again when this ends
+# Writes:   the folder USER_ROOT on the cluster; REMOTE_REPO on the cluster; the folder REMOTE_WORK on the cluster
 # Calls:    basename cat cp date dirname git grep mkdir mktemp mv rm sed ssh tail tar tr wc
 # Undo:     nothing to undo here: your files, index, branches and stash are only read
 # Exit:     0 the cluster has the code, 2 wrong use, 5 sync failed, 13 the line broke, 130 interrupted

@@ -3,7 +3,8 @@
 # Runs on:  the login node, after login/lib.sh
 # Writes:   the folder REMOTE_CWD, where it is missing; a scratch folder, gone again when this ends
 # Reports:  user, host, slurm; missing=... for each thing that is missing; error=... if Slurm does not answer
-# Calls:    hostname id mkdir sed squeue
+# Calls:    cat hostname id mkdir mktemp rm sed sleep squeue tail timeout
+# Expects:  git sbatch scancel scontrol srun tar, to be installed
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh

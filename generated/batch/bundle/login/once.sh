@@ -2,11 +2,11 @@
 #
 # Runs on:  the login node, after login/slurm.sh and before login/submit.sh
 # Given:    kind (build or job), token
-# Writes:   SCRIPTS_DIR/submitted: TOKEN.slurm, which is submitted; beside it TOKEN.slurm.id, the id of the job, and
+# Writes:   SCRIPTS_DIR/submitted: TOKEN.slurm, which is submitted, beside it TOKEN.slurm.id, the id of the job, and
 #           TOKEN.slurm.lock or, while this is at work, TOKEN.slurm.busy
 # Reports:  said=... for each line that sbatch said besides the id; refused=yes where Slurm took no job; cluster; since,
 #           which is when it was submitted
-# Calls:    cat chmod cp date find flock id mkdir mv paste rmdir sbatch sed sleep sort tail timeout tr
+# Calls:    cat chmod cp date find flock id mkdir mv paste rmdir sacct sbatch sed sleep sort tail timeout tr
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=slurm.sh source=../config.sh

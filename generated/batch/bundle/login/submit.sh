@@ -3,9 +3,9 @@
 # Runs on:  the login node, after login/once.sh
 # Given:    kind (build or job), token
 # Reads:    a tar stream on stdin
-# Writes:   SCRIPTS_DIR, and the folder of the log
+# Writes:   SCRIPTS_DIR; the queue: one job is submitted; a scratch folder, gone again when this ends
 # Reports:  job, out, err, and what login/once.sh reports
-# Calls:    cat id mkdir sed tail tar tr wc
+# Calls:    cat chmod cp date find flock id mkdir mktemp mv paste rm rmdir sacct sbatch sed sleep sort squeue tail tar timeout tr wc
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=slurm.sh source=once.sh source=../config.sh

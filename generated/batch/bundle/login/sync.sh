@@ -5,7 +5,7 @@
 # Reads:    a tar stream on stdin, unless untracked is 0
 # Writes:   the folder USER_ROOT; the folder REMOTE_WORK; REMOTE_REPO; a scratch folder, gone again when this ends
 # Reports:  repo
-# Calls:    git grep mkdir rm sed tar timeout
+# Calls:    git grep mkdir mktemp rm sed ssh tar timeout
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh
@@ -48,7 +48,7 @@ clone_or_fetch() {
 # The logs of earlier runs may lie inside the clone: they are no leftovers. To git the line is a pattern.
 spare_work() {
     local line
-    line=$(printf '%s\n' "/${work#"$repo"}/" | sed 's/[][*?\\]/\\&/g')
+    line=$(printf '%s\n' "/${work#"$repo"}/" | sed 's/[*?[\\]/\\&/g')
     make_folder "$work"
     make_folder .git/info
     case $work in "$repo"/*) ;; *) return 0 ;; esac
