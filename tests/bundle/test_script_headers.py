@@ -21,7 +21,10 @@ BUNDLES: dict[str, tuple[str, dict[str, Any]]] = {
     "batch": ("batch", {}),
     "awkward-names": ("awkward-names", {}),
     "trtllm-2x8": ("trtllm-2x8", {}),
-    "mfa not known": ("minimal", {"mfa_style": None, "create_remote_cwd": True, "extra_files": ["/x"]}),
+    "mfa not known": (
+        "minimal",
+        {"requeue": True, "mfa_style": None, "create_remote_cwd": True, "extra_files": ["/x"]},
+    ),
     "distributed": ("minimal", {"recipe": "distributed", "gpu_clocks": "1593,1980", "build_project": True, **MANY}),
     "launcher": (
         "trtllm-2x8",
@@ -120,10 +123,11 @@ def test_what_runs_inside_of_a_job_does_with_what_its_header_names(script: str, 
     for name in header.calls:
         (tools / name).symlink_to(shutil.which(name) or name)
     env = {"PATH": str(tools), "SLURM_JOB_ID": "1", "SLURM_PROCID": "0", "WORK_DIR": str(tmp_path / "WORK_DIR")}
-    env |= {"MARKS": str(marks), "COMMAND": str(scripts / "command.sh")}
     command = ["/bin/sh" if script == "task.sh" else "/bin/bash", str(scripts / script)]
     before = photograph(tmp_path)
-    arguments = ["image", "root", str(scripts), str(tmp_path / "REPO_DIR")]
+    of_build = ["image", "root", str(scripts), str(tmp_path / "REPO_DIR")]
+    of_task = [str(marks), str(tmp_path / "REPO_DIR"), str(scripts / "command.sh")]
+    arguments = of_build if script == "build.sh" else of_task
     done = subprocess.run([*command, *arguments], env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     after = photograph(tmp_path)

@@ -24,6 +24,9 @@ print("Successfully built")
 # What Slurm's commands do where it stumbles.
 UNREACHABLE = "echo 'error: Unable to contact slurm controller (connect failure)' >&2; exit 1\n"
 ANSWER_LOST = '/usr/bin/sbatch --hold "$@" >/dev/null; echo "sbatch: error: Socket timed out" >&2; exit 1\n'
+TOO_OLD = "echo 'squeue: unrecognized option' >&2; exit 1\n"
+REFUSED = "echo 'sbatch: error: invalid partition specified: nowhere' >&2; exit 1\n"
+PATH_HIDDEN = """/usr/bin/squeue "$@" | /bin/sed 's#|[^|]*$#|elsewhere#'; exit 0\n"""
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +71,7 @@ def build_and_run_in_a_container(watched: Watched) -> None:
     watched.explain()
     watched.run("preflight.sh")
     sync_in_spite_of_everything(watched)
+    watched.fault("login/poll.sh", "squeue").write_text(PATH_HIDDEN)
     with watched.running("submit_build.sh", code=6) as look:
         watched.wait_for_job("build")
         look()
@@ -103,11 +107,22 @@ def hang_in_a_batch_script_while_slurm_stumbles(watched: Watched) -> None:
     script.write_text('#!/bin/bash\necho 1 >"$WORK_DIR/result"\necho Hang detected\nsleep 60\n')
     # The work folder lies in the clone: sync has to look after it.
     watched.make_bundle(command=None, script_path=str(script), remote_work_dir=None, mfa_style=None)
+    watched.fault("login/preflight.sh", "squeue").write_text(TOO_OLD)
+    watched.run("preflight.sh", code=3)
     for login in ("preflight", "submit", "poll", "cleanup"):
         watched.fault(f"login/{login}.sh", "squeue").write_text(UNREACHABLE)
-    watched.fault("login/submit.sh", "sbatch").write_text(ANSWER_LOST)
-    for step in ("preflight.sh", "sync.sh", "submit.sh"):
+    for step in ("preflight.sh", "sync.sh"):
         watched.run(step)
+    watched.fault("login/submit.sh", "sbatch").write_text(REFUSED)
+    watched.run("submit.sh", code=7)
+    watched.fault("login/submit.sh", "sbatch").write_text(ANSWER_LOST)
+    watched.run("submit.sh")
+    # Nobody has noted the id, and the queue does not know it any more: accounting does.
+    (world.state / "job.id").unlink()
+    for note in world.root.rglob("submitted/*.id"):
+        note.unlink()
+    watched.fault("login/submit.sh", "squeue").write_text("exit 0\n")
+    watched.run("submit.sh")
     watched.let_run("job", watching=False, until="RUNNING")
     with watched.busy():
         watched.run("monitor.sh", code=9)
