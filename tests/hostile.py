@@ -91,7 +91,7 @@ NAME = fitting(none_of("/$"), start="x")
 FILE_NAME = fitting(lambda char: is_text(char) and char != "/", start="x")
 PATH = st.lists(NAME, min_size=1, max_size=3).map("/".join)
 CLUSTER_PATH = st.builds("{}{}".format, st.sampled_from(["/", "~/", "//", "/x/./"]), PATH)
-MOUNTABLE = fitting(none_of(",:\"'`$/"), start="x", end="x")
+MOUNTABLE = fitting(none_of(',:"`$/'), start="x", end="x")
 MOUNT = st.builds(
     "{}{}:/{}{}".format, st.sampled_from(["/", "~/", "./"]), MOUNTABLE, MOUNTABLE, st.sampled_from(["", ":ro"])
 )

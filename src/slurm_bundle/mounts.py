@@ -22,7 +22,8 @@ FLAGS = frozenset(
 VALUED_FLAG = re.compile(r"(?:x-create=(?:dir|file|auto)|size=[0-9]+[kmgKMG%]?|mode=[0-7]{3,4})")
 
 MEANT = {"readonly": "ro", "read-only": "ro", "readwrite": "rw", "read-write": "rw", "z": "", "cached": ""}
-UNSAFE = re.compile(r"[\"'`$]")
+# enroot reads its list of mounts as bash reads a text in double quotes.
+UNSAFE = re.compile(r"[\"`$]")
 
 
 @dataclass(frozen=True)
