@@ -79,10 +79,6 @@ def some(items: st.SearchStrategy[str]) -> st.SearchStrategy[list[str]]:
     return st.lists(items, min_size=1, max_size=4)
 
 
-def lists(*alternatives: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.one_of(*alternatives)
-
-
 TEXT = fitting(is_text, start="x", most=5000)
 LINE = fitting(is_line, start="x", most=5000)
 DIRECTIVE = fitting(is_directive, start="x", end="x", most=900)
@@ -91,7 +87,7 @@ NAME = fitting(none_of("/$"), start="x")
 FILE_NAME = fitting(lambda char: is_text(char) and char != "/", start="x")
 PATH = st.lists(NAME, min_size=1, max_size=3).map("/".join)
 CLUSTER_PATH = st.builds("{}{}".format, st.sampled_from(["/", "~/", "//", "/x/./"]), PATH)
-MOUNTABLE = fitting(none_of(",:\"'`$/"), start="x", end="x")
+MOUNTABLE = fitting(none_of(',:"`$/'), start="x", end="x")
 MOUNT = st.builds(
     "{}{}:/{}{}".format, st.sampled_from(["/", "~/", "./"]), MOUNTABLE, MOUNTABLE, st.sampled_from(["", ":ro"])
 )
@@ -134,7 +130,7 @@ FIELDS: dict[str, Row] = {
         ["-p", "22"],
         "config SSH_OPTIONS",
     ),
-    "slurm_user": Row(WORD, "me", "", "login"),
+    "slurm_user": Row(WORD, "me"),
     "slurm_cluster": Row(LINE, "aurora", "", "cluster"),
     "cluster_name": Row(LINE, "aurora", "", "cluster"),
     "remote_init": Row(LINE, "echo plain", "text login/init.sh"),
@@ -176,7 +172,7 @@ FIELDS: dict[str, Row] = {
     "slurm_env.pmix.preferred": Row(st.just("pmix_v5"), "pmix", "", "pmix"),
     "slurm_env.errors": Row(some(LINE), ["none"]),
     "slurm_env.ssh_host": Row(WORD, "login", "config SSH_HOST", "login"),
-    "slurm_env.slurm_user": Row(WORD, "me", "", "login"),
+    "slurm_env.slurm_user": Row(WORD, "me"),
     "slurm_env.slurm_cluster": Row(LINE, "aurora"),
     "slurm_env.cluster_name": Row(LINE, "aurora"),
     "slurm_env.remote_cwd": Row(CLUSTER_PATH, "/runs", "config REMOTE_CWD", "cwd"),
@@ -317,9 +313,8 @@ class Case:
             spec["script_path"] = "job.sh"
         if self.container and "image" not in groups:
             spec["container_image"] = "/images/a.sqsh"
-        for group in groups & ABOVE.keys() - ({"login"} if "slurm_user" in values else set()):
-            if "slurm_env.slurm_user" not in values or group != "login":
-                spec.pop(ABOVE[group], None)
+        for group in groups & ABOVE.keys():
+            spec.pop(ABOVE[group], None)
         for name, value in values.items():
             put(spec, name, value)
         return spec

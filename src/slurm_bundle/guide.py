@@ -49,8 +49,8 @@ def show(value: Any) -> str:
 
 
 def code(value: Any) -> str:
-    """A value as code, in the backticks that it takes; in a cell of a table a bar ends the cell even there."""
-    text = one_line(value).replace("|", "\\|")
+    """A value as code, in the backticks that it takes; in a table a bar ends the cell even there, unless escaped."""
+    text = re.sub(r"(\\*)\|", r"\1\1\|", one_line(value))
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     space = " " if "`" in text[:1] + text[-1:] else ""
     return f"{fence}{space}{text}{space}{fence}" if text else ""

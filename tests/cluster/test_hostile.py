@@ -16,7 +16,7 @@ pytestmark = pytest.mark.cluster
 
 # What a folder on the cluster can be called: no $, which nothing expands.
 FOLDER = 'a b (c) it\'s "q" `id` é🙂 [x]* ;&|<>!#{y},=:@~'
-MOUNTABLE = "a b (c) é🙂 [x]* ;&|<>!#{y}=@~"
+MOUNTABLE = "a b (c) it's é🙂 [x]* ;&|<>!#{y}=@~"
 TEXTS = [text for text in (*TRICKS, "x" * 4096, "'\"\\$`!\n" * 585) if all(map(is_text, text))]
 ENVIRONMENT = {f"ODD_{number}": text for number, text in enumerate(TEXTS)} | {"EMPTY": "", "PYTHONUNBUFFERED": "0"}
 # What the scripts on the login node set for themselves.
@@ -104,11 +104,12 @@ def test_in_a_container_they_arrive_on_each_task_and_odd_folders_are_mounted(wor
     data = world.root / f"data {MOUNTABLE}"
     data.mkdir()
     (data / "here").write_text("mounted")
+    seen = f"/mnt/{MOUNTABLE}/here"
     work = f"{world.root}/work {MOUNTABLE}"
     world.bundle(
         recipe="distributed",
         node_count=2,
-        command=f"python3 'tell it.py' task \"$RANK\" {shlex.quote(FOLDER)} \"$(cat '/mnt/{MOUNTABLE}/here')\"",
+        command=f'python3 \'tell it.py\' task "$RANK" {shlex.quote(FOLDER)} "$(cat {shlex.quote(seen)})"',
         env=ENVIRONMENT,
         remote_repo_path=f"{world.root}/clone {MOUNTABLE}",
         remote_work_dir=work,
@@ -119,8 +120,8 @@ def test_in_a_container_they_arrive_on_each_task_and_odd_folders_are_mounted(wor
     assert ran.code == 0, ran.said
     for rank in range(2):
         assert Path(work, f"task{rank}.argv").read_text() == repr([str(rank), FOLDER, "mounted"])
-        seen = read_environment(Path(work, f"task{rank}.env"))
-        assert {name: seen.get(name) for name in ENVIRONMENT} == ENVIRONMENT
+        given = read_environment(Path(work, f"task{rank}.env"))
+        assert {name: given.get(name) for name in ENVIRONMENT} == ENVIRONMENT
     assert not list(world.root.rglob("PWNED"))
 
 

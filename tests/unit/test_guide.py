@@ -12,6 +12,7 @@ from tests.unit.test_plan import plan
     [
         ("it's $HOME", "`it's $HOME`"),
         ("a|b", "`a\\|b`"),
+        ("a\\|b", "`a\\\\\\|b`"),
         ("`id`", "`` `id` ``"),
         ("a``b`c", "```a``b`c```"),
         ("two\nlines\tand\rmore\u2028\x1b[2J", "`two\\nlines\\tand\\u000dmore\\u2028\\u001b[2J`"),
