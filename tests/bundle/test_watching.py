@@ -330,3 +330,23 @@ def test_a_hang_is_looked_for_again_where_scancel_failed(played: Played) -> None
     ran = played.run("monitor.sh")
     assert ran.code == HANG
     assert "scancel failed: scancel: error: Kill job error" in ran.said
+
+
+@pytest.mark.req("R11", "R54")
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        (says("AccountingStorageType   = accounting_storage/none", "JobCompType = jobcomp/none"), True),
+        (says("AccountingStorageType   = accounting_storage/slurmdbd", "JobCompType = jobcomp/none"), False),
+        (NO_CONTROLLER, False),
+    ],
+    ids=["none", "slurmdbd", "no answer"],
+)
+def test_preflight_says_once_that_a_cluster_keeps_no_accounts(played: Played, config: Answer, told: bool) -> None:
+    played.bundle()
+    played.put(played.folder / "here" / "git", "#!/bin/bash\n")
+    played.play("squeue", says("slurm 22.05.8"))
+    played.play("scontrol", config)
+    ran = played.run("preflight.sh")
+    assert ran.code == 0, ran.said
+    assert ("login keeps no accounts" in ran.said) == told

@@ -2,7 +2,7 @@
 #
 # Runs on:  the login node, after login/lib.sh
 # Reports:  user, host, slurm; missing=... for each thing that is missing; error=... if anything is
-# Calls:    hostname id mkdir squeue
+# Calls:    hostname id mkdir scontrol squeue
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh
@@ -41,6 +41,8 @@ main() {
     [ "$missing" -eq 0 ] || fail "$missing of the things above missing"
     ask squeue --version || fail "squeue --version gave no answer: $(complaint)"
     report slurm "$(reply)"
+    ask scontrol show config || return 0 # no more than a word depends on it
+    case $(reply) in *accounting_storage/none*) report accounting off ;; esac
 }
 
 main </dev/null
