@@ -25,7 +25,8 @@ from tests.bundle.played import (
     Played,
     fails,
     says,
-)from tests.bundle.test_scripts import GOLDENS, code, scripts
+)
+from tests.bundle.test_scripts import GOLDENS, code, scripts
 
 SUBMITTED, REFUSED, UNKNOWN = 0, 7, 13
 
