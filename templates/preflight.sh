@@ -142,3 +142,4 @@ need_connection
 {% endif %}
 check_there
 say "$SSH_HOST is ready: $(answer slurm), as $(answer user) on $(answer host)"
+[ "$(answer accounting)" != off ] || say "$SSH_HOST keeps no accounts: of a job that has ended, Slurm can tell for some minutes only, and after that what the job left itself. Let monitor.sh see its end."

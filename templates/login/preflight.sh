@@ -6,13 +6,13 @@
 {% else %}
 # Writes:   a scratch folder, gone again when this ends
 {% endif %}
-# Reports:  user, host, slurm; missing=... for each thing that is missing; error=... if Slurm does not answer
+# Reports:  user, host, slurm; missing=... for each thing that is missing; accounting=off; error=... if Slurm does not answer
 {% if create_remote_cwd %}
-# Calls:    cat hostname id mkdir mktemp rm sed sleep squeue tail timeout
+# Calls:    cat hostname id mkdir mktemp rm scontrol sed sleep squeue tail timeout
 {% else %}
-# Calls:    cat hostname id mktemp rm sed sleep squeue tail timeout
+# Calls:    cat hostname id mktemp rm scontrol sed sleep squeue tail timeout
 {% endif %}
-# Expects:  git sbatch scancel scontrol srun tar, to be installed
+# Expects:  git sbatch scancel srun tar, to be installed
 #
 # shellcheck shell=bash
 # shellcheck source-path=SCRIPTDIR source=lib.sh source=../config.sh
@@ -62,6 +62,8 @@ main() {
     [ -z "$missing" ] || exit 1
     ask squeue --version || fail "squeue --version gave no answer: $(complaint)"
     report slurm "$(reply)"
+    ask scontrol show config || return 0 # no more than a word depends on it
+    case $(reply) in *accounting_storage/none*) report accounting off ;; esac
 }
 
 main </dev/null

@@ -72,6 +72,7 @@ UNKNOWNS: dict[str, tuple[int, tuple[Prepared, ...]]] = {
     "a header and an error": (0, (says("CLUSTER: gamma", err="squeue: error: no\n"),)),
     "an empty answer": (0, (NOTHING,)),
     "no answer about jobs without an id": (0, (Queued("RUNNING"), NO_CONTROLLER)),
+    "a header alone after scancel": (1, (Queued("RUNNING"), EMPTY_QUEUE, says("CLUSTER: gamma"))),
     "no answer after scancel": (1, (Queued("RUNNING"), EMPTY_QUEUE, NO_CONTROLLER)),
 }
 

@@ -5,6 +5,7 @@ Whatever is said: one call of sbatch is one job at most, and there are never two
 
 import io
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -25,6 +26,7 @@ from tests.bundle.played import (
     fails,
     says,
 )
+from tests.bundle.test_scripts import GOLDENS, code, scripts
 
 SUBMITTED, REFUSED, UNKNOWN = 0, 7, 13
 
@@ -375,3 +377,13 @@ def test_sbatch_is_asked_from_the_work_folder_by_a_path_with_the_token(played: P
     assert played.calls("sbatch") == [f"sbatch --parsable {asked}"]
     assert path.read_text() == (played.out / "recipes" / "job.slurm").read_text()
     assert f"GEN_NOTE={path}.ran" in (played.folder / "where.env").read_text()
+
+
+@pytest.mark.parametrize("golden", GOLDENS, ids=lambda golden: golden.name)
+def test_no_script_relies_on_what_sites_lack_or_slurm_moves(golden: Path) -> None:
+    for path in scripts(golden):
+        text = code(path.read_text())
+        assert not re.search(r"--(me|only-job-state|json|yaml)\b", text), path
+        assert not re.search(r"sbatch[^|\n]*2>&1", text), path
+        if path.suffix == ".slurm":  # Slurm runs a copy of it, from its spool
+            assert not re.search(r"BASH_SOURCE|dirname", text), path

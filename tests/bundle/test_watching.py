@@ -49,10 +49,6 @@ HEADER_AND_ERROR = says("CLUSTER: gamma", err="slurm_load_jobs error: Unable to 
 THEIRS = Queued("RUNNING", token="x", user=4)
 
 
-def reason(word: str) -> tuple[Prepared, ...]:
-    return (Queued("PENDING", word), NO_SUCH_JOB)
-
-
 ROWS = (
     # Who knows of the end, where the queue does not
     Row("POL-01 gone, accounting knows", GONE, DONE, PASSED),
@@ -102,21 +98,14 @@ ROWS = (
     Row("POL-09 both starts in accounting", GONE, ((Accounted("NODE_FAIL"), *DONE),), PASSED, looks=1),
     Row("POL-09 the second start runs still, says accounting", GONE, ((Accounted("NODE_FAIL"), Accounted("RUNNING")),),
         UNKNOWN, "", NO_FILE),
-    Row("POL-10 launch failed, requeued, held", reason("launch failed requeued held"), DONE, PASSED,
-        f"release it on login with: scontrol release {JOB}"),
+    Row("POL-10 launch failed, requeued, held", (Queued("PENDING", "launch failed requeued held"), NO_SUCH_JOB), DONE,
+        PASSED, f"release it on login with: scontrol release {JOB}"),
     Row("POL-10 requeued in held state", (Queued("REQUEUE_HOLD", "JobHeldUser"), NO_SUCH_JOB), DONE, PASSED, "is held"),
     Row("POL-10 SPECIAL_EXIT", (Queued("SPECIAL_EXIT"), NO_SUCH_JOB), DONE, PASSED, "It is held"),
     Row("POL-11 COMPLETING", (*[Queued("COMPLETING")] * 3, Queued("COMPLETED")), DONE, PASSED, "COMPLETING",
         unsaid="slow to clean up"),
     Row("POL-11 COMPLETING for long", (*[Queued("COMPLETING")] * 6, Queued("COMPLETED")), DONE, PASSED,
         "its nodes are slow to clean up"),
-    # What waiting does not help, and what it does
-    *(Row(f"SUB-06 {word}", reason(word), DONE, PASSED, f"will not start as it is: {word}", unsaid="hang detected")
-      for word in ("PartitionTimeLimit", "PartitionNodeLimit", "PartitionConfig", "JobHeldUser", "JobHeldAdmin",
-                   "InvalidQOS", "InvalidAccount", "AssocMaxWallDurationPerJobLimit", "QOSMaxNodePerJobLimit",
-                   "DependencyNeverSatisfied", "ReqNodeNotAvail, UnavailableNodes:n1", "QOSMinGRES")),
-    *(Row(f"SUB-06 {word}", reason(word), DONE, PASSED, f"PENDING ({word}", unsaid="will not start")
-      for word in ("Priority", "Resources", "BeginTime", "QOSMaxJobsPerUserLimit", "AssocMaxJobsLimit", "Dependency")),
     # Accounting
     Row("ACC-01 none, the controller knows", GONE, (NO_ACCOUNTS,), FAILED, "so says scontrol", NO_FILE,
         Controlled("FAILED", "7:0"), looks=1),
@@ -189,6 +178,30 @@ def test_what_comes_of_an_answer(played: Played, row: Row) -> None:
     assert (played.kept("ended") == "yes") == (row.code != UNKNOWN)
     if row.looks is not None:
         assert len(played.calls("ssh")) == row.looks
+
+
+# SUB-06: reasons to wait that waiting does not end, and those that it does
+STUCK = (
+    *("PartitionTimeLimit", "PartitionNodeLimit", "PartitionConfig", "JobHeldUser", "JobHeldAdmin", "InvalidQOS"),
+    *("InvalidAccount", "AssocMaxWallDurationPerJobLimit", "QOSMaxNodePerJobLimit", "DependencyNeverSatisfied"),
+    *("ReqNodeNotAvail, UnavailableNodes:n1", "QOSMinGRES"),
+)
+WAITING = ("Priority", "Resources", "BeginTime", "QOSMaxJobsPerUserLimit", "AssocMaxJobsLimit", "Dependency")
+
+
+@pytest.mark.req("R56")
+@pytest.mark.parametrize(("reasons", "stuck"), [(STUCK, True), (WAITING, False)], ids=["stuck", "waiting"])
+def test_a_job_that_cannot_start_is_told_with_each_reason_and_left_alone(
+    played: Played, reasons: tuple[str, ...], stuck: bool
+) -> None:
+    watched(played, (*[Queued("PENDING", reason) for reason in reasons], NO_SUCH_JOB), Accounted("FAILED", "1:0"))
+    ran = played.run("monitor.sh")
+    assert ran.code == FAILED
+    for reason in reasons:
+        assert f"PENDING ({reason}; estimated start" in ran.said
+        assert (f"will not start as it is: {reason}" in ran.said) == stuck
+    assert "hang" not in ran.said.replace("change", "")
+    assert played.calls("scancel") == []
 
 
 @pytest.mark.req("R54")
@@ -317,3 +330,23 @@ def test_a_hang_is_looked_for_again_where_scancel_failed(played: Played) -> None
     ran = played.run("monitor.sh")
     assert ran.code == HANG
     assert "scancel failed: scancel: error: Kill job error" in ran.said
+
+
+@pytest.mark.req("R11", "R54")
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        (says("AccountingStorageType   = accounting_storage/none", "JobCompType = jobcomp/none"), True),
+        (says("AccountingStorageType   = accounting_storage/slurmdbd", "JobCompType = jobcomp/none"), False),
+        (NO_CONTROLLER, False),
+    ],
+    ids=["none", "slurmdbd", "no answer"],
+)
+def test_preflight_says_once_that_a_cluster_keeps_no_accounts(played: Played, config: Answer, told: bool) -> None:
+    played.bundle()
+    played.put(played.folder / "here" / "git", "#!/bin/bash\n")
+    played.play("squeue", says("slurm 22.05.8"))
+    played.play("scontrol", config)
+    ran = played.run("preflight.sh")
+    assert ran.code == 0, ran.said
+    assert ("login keeps no accounts" in ran.said) == told
