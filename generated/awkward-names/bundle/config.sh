@@ -35,7 +35,7 @@ readonly REMOTE_REPO='~/my runs/100% {of} (it)/engine'
 readonly REMOTE_WORK='~/my runs/100% {of} (it)/engine/work_dirs/Big_simulation_50_'
 
 # Where the scripts for the nodes go (derived: remote_work_dir, bundle_id)
-readonly SCRIPTS_DIR='~/my runs/100% {of} (it)/engine/work_dirs/Big_simulation_50_/scripts-87aa3b968319'
+readonly SCRIPTS_DIR='~/my runs/100% {of} (it)/engine/work_dirs/Big_simulation_50_/scripts-66ccd99a02e6'
 
 # Folders of the clone that are wiped and restored from the snapshot (default)
 readonly REFRESH_PATHS=('cpp/')
@@ -64,7 +64,7 @@ readonly HANG_PATTERNS=('hang detected' 'it'\''s stuck: '\''NCCL'\'' "timeout" $
 # One of these has to be in the log of a job that passed (not given)
 readonly SUCCESS_PATTERNS=()
 
-# None of these may be in it (default, and what Slurm prints of a step that failed)
+# None of these may be in it (default: what Slurm prints of a step that failed)
 readonly FAILURE_PATTERNS=('launch failed: Plugin initialization failed' 'pyxis: failed to export' 'pyxis: ignoring --container')
 
 # Seconds between two looks at a job, at first (default)
@@ -80,4 +80,4 @@ readonly MONITOR_SECONDS=3600
 readonly PATIENCE_SECONDS=600
 
 # What tells this bundle from others (derived: every value above)
-readonly BUNDLE_ID='87aa3b968319'
+readonly BUNDLE_ID='66ccd99a02e6'

@@ -35,7 +35,7 @@ readonly REMOTE_REPO='/lustre/users/hpcuser/engine'
 readonly REMOTE_WORK='/lustre/users/hpcuser/engine/work_dirs/llm_research.batch'
 
 # Where the scripts for the nodes go (derived: remote_work_dir, bundle_id)
-readonly SCRIPTS_DIR='/lustre/users/hpcuser/engine/work_dirs/llm_research.batch/scripts-bfefb8d59bba'
+readonly SCRIPTS_DIR='/lustre/users/hpcuser/engine/work_dirs/llm_research.batch/scripts-4cc8fd77b1ac'
 
 # Folders of the clone that are wiped and restored from the snapshot (default)
 readonly REFRESH_PATHS=('cpp/')
@@ -70,7 +70,7 @@ readonly HANG_PATTERNS=('hang detected')
 # One of these has to be in the log of a job that passed (spec: success_patterns)
 readonly SUCCESS_PATTERNS=('passed')
 
-# None of these may be in it (spec: failure_patterns, and what Slurm prints of a step that failed)
+# None of these may be in it (spec: failure_patterns, then what Slurm prints of a step that failed)
 readonly FAILURE_PATTERNS=('FAILED' 'Traceback' 'srun: error: ' 'pyxis: failed to export')
 
 # Seconds between two looks at a job, at first (default)
@@ -86,4 +86,4 @@ readonly MONITOR_SECONDS=3600
 readonly PATIENCE_SECONDS=600
 
 # What tells this bundle from others (derived: every value above)
-readonly BUNDLE_ID='bfefb8d59bba'
+readonly BUNDLE_ID='4cc8fd77b1ac'

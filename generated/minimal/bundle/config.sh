@@ -35,7 +35,7 @@ readonly REMOTE_REPO='~/runs/engine'
 readonly REMOTE_WORK='~/runs/engine/work_dirs/proj42.single'
 
 # Where the scripts for the nodes go (derived: remote_work_dir, bundle_id)
-readonly SCRIPTS_DIR='~/runs/engine/work_dirs/proj42.single/scripts-9240f405f038'
+readonly SCRIPTS_DIR='~/runs/engine/work_dirs/proj42.single/scripts-02e8c8e9ee6d'
 
 # Folders of the clone that are wiped and restored from the snapshot (default)
 readonly REFRESH_PATHS=('cpp/')
@@ -55,7 +55,7 @@ readonly HANG_PATTERNS=('hang detected')
 # One of these has to be in the log of a job that passed (not given)
 readonly SUCCESS_PATTERNS=()
 
-# None of these may be in it (default, and what Slurm prints of a step that failed)
+# None of these may be in it (default: what Slurm prints of a step that failed)
 readonly FAILURE_PATTERNS=('launch failed: Plugin initialization failed' 'pyxis: failed to export' 'pyxis: ignoring --container')
 
 # Seconds between two looks at a job, at first (default)
@@ -71,4 +71,4 @@ readonly MONITOR_SECONDS=3600
 readonly PATIENCE_SECONDS=600
 
 # What tells this bundle from others (derived: every value above)
-readonly BUNDLE_ID='9240f405f038'
+readonly BUNDLE_ID='02e8c8e9ee6d'

@@ -35,7 +35,7 @@ readonly REMOTE_REPO='/lustre/users/hpcuser/TensorRT-LLM'
 readonly REMOTE_WORK='/lustre/users/hpcuser/TensorRT-LLM/work_dirs/deepseek_v3_lite_20260430'
 
 # Where the scripts for the nodes go (derived: remote_work_dir, bundle_id)
-readonly SCRIPTS_DIR='/lustre/users/hpcuser/TensorRT-LLM/work_dirs/deepseek_v3_lite_20260430/scripts-bd484e2119d4'
+readonly SCRIPTS_DIR='/lustre/users/hpcuser/TensorRT-LLM/work_dirs/deepseek_v3_lite_20260430/scripts-82e34b2bf8e3'
 
 # Folders of the clone that are wiped and restored from the snapshot (default)
 readonly REFRESH_PATHS=('cpp/')
@@ -64,7 +64,7 @@ readonly HANG_PATTERNS=('hang detected')
 # One of these has to be in the log of a job that passed (spec: success_patterns)
 readonly SUCCESS_PATTERNS=('Total Token Throughput')
 
-# None of these may be in it (default, and what Slurm prints of a step that failed)
+# None of these may be in it (default: what Slurm prints of a step that failed)
 readonly FAILURE_PATTERNS=('launch failed: Plugin initialization failed' 'pyxis: failed to export' 'pyxis: ignoring --container')
 
 # Seconds between two looks at a job, at first (default)
@@ -80,4 +80,4 @@ readonly MONITOR_SECONDS=14400
 readonly PATIENCE_SECONDS=600
 
 # What tells this bundle from others (derived: every value above)
-readonly BUNDLE_ID='bd484e2119d4'
+readonly BUNDLE_ID='82e34b2bf8e3'
