@@ -374,7 +374,7 @@ class Spec(SpecObject):
     success_patterns: Patterns = None
     """One of these must be in the log at the end."""
     failure_patterns: Patterns = None
-    """None of these may be in the log at the end. What Slurm prints of a failed step is added; [] for none at all."""
+    """None of these may be in the log at the end; Slurm's words of failure are added, unless []."""
     hang_patterns: Patterns = None
     """Texts in the log that mean a hang. Default: hang detected."""
     alloc_time_limit: Walltime = None

@@ -28,13 +28,6 @@ ARCHITECTURES = {
     "L40S": "89-real",
     "A100": "80-real",
 }
-# What Slurm and pyxis print where a step failed and its exit code is 0, or got lost in a script.
-SILENT_FAILURES = (
-    "launch failed: Plugin initialization failed",
-    "pyxis: failed to export",
-    "pyxis: ignoring --container",
-)
-BATCH_FAILURES = ("srun: error: ", "pyxis: failed to export")
 RECIPES_OF_MANY = (
     "mpi (a rank a GPU), distributed (a task a GPU), launcher (torchrun on each node) or batch (your own script)"
 )
@@ -228,11 +221,7 @@ def resolve_limits(r: Resolution) -> None:
         )
     r.take("hang_patterns", (lambda: ("hang detected",), "default"))
     r.take("success_patterns")
-    r.take("failure_patterns", (lambda: (), "default"))
-    patterns, origin = r["failure_patterns"], r.origin("failure_patterns")
-    if patterns or origin == "default":
-        added = BATCH_FAILURES if r["recipe"] == "batch" else SILENT_FAILURES
-        r.put("failure_patterns", (*patterns, *added), f"{origin}, and what Slurm prints of a step that failed")
+    r.take("failure_patterns")
     r.take("log_file_pattern", (lambda: "slurm-%j.out", "default"))
     if re.search("%[aNnt]", r["log_file_pattern"].replace("%%", "")):
         r.wrong(

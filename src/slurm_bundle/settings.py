@@ -12,6 +12,14 @@ PATIENCE_SECONDS = 600
 POLL_SECONDS_MAX = 120
 SLOW_END_SECONDS = 300
 
+# What Slurm and pyxis print where a step failed and its exit code is 0, or got lost in a script.
+SILENT_FAILURES = (
+    "launch failed: Plugin initialization failed",
+    "pyxis: failed to export",
+    "pyxis: ignoring --container",
+)
+BATCH_FAILURES = ("srun: error: ", "pyxis: failed to export")
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -99,9 +107,7 @@ def list_settings(r: Resolution, holes: Mapping[str, Any], features: frozenset[s
             "One of these has to be in the log of a job that passed",
             r.origin("success_patterns"),
         ),
-        Setting(
-            "FAILURE_PATTERNS", r["failure_patterns"] or (), "None of these may be in it", r.origin("failure_patterns")
-        ),
+        Setting("FAILURE_PATTERNS", failure_patterns(r), "None of these may be in it", failure_origin(r)),
         resolved(r, "POLL_SECONDS", "poll_seconds", "Seconds between two looks at a job, at first"),
         Setting(
             "POLL_SECONDS_MAX",
@@ -158,3 +164,18 @@ def check_names(r: Resolution, settings: tuple[Setting, ...]) -> None:
             r.wrong(field, f"{name!r} is set by the recipe {r['recipe']}; leave it out")
         elif name in submitting and (name in taken or (name.islower() and not name.endswith("_proxy"))):
             r.wrong(field, f"{name!r} may be a variable of the script that submits the job; choose another name")
+
+
+def failure_patterns(r: Resolution) -> tuple[str, ...]:
+    """The patterns of the spec, and what an exit code may not tell; an explicit null or [] is none at all."""
+    given = tuple(r["failure_patterns"] or ())
+    if not given and r.origin("failure_patterns").startswith("spec"):
+        return ()
+    return (*given, *(BATCH_FAILURES if r["recipe"] == "batch" else SILENT_FAILURES))
+
+
+def failure_origin(r: Resolution) -> str:
+    origin = r.origin("failure_patterns")
+    if r["failure_patterns"]:
+        return f"{origin}, then what Slurm prints of a step that failed"
+    return origin if origin.startswith("spec") else "default: what Slurm prints of a step that failed"

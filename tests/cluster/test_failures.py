@@ -78,7 +78,6 @@ PREFLIGHT: dict[str, tuple[Prepare, tuple[str, ...]]] = {
         lambda site: site.start_up("exit 0"),
         ("gen-login let us in, but ran no script: no word came back. Look for what ends or replaces the shell",),
     ),
-    "shell-that-is-replaced": (lambda site: site.start_up("exec cat"), ("let us in, but ran no script",)),
     "no-home-there": (
         no_home_there,
         ("on gen-login: /no/such/home is not there; make it, or correct remote_cwd",),
@@ -320,7 +319,7 @@ def test_a_login_node_that_is_not_there_leads_to_no_conclusion(site: Site, step:
     meet(site, step, 13, *words)
 
 
-@pytest.mark.parametrize("step", ["preflight.sh", "sync.sh", "submit.sh", "monitor.sh", "collect.sh", "cleanup.sh"])
+@pytest.mark.parametrize("step", ["preflight.sh", "sync.sh", "submit.sh"])
 def test_a_full_disk_here_stops_a_step_before_it_does_anything(site: Site, step: str) -> None:
     state = site.mount(site.world.folder / "small", "size=4k")
     (state / "full").write_bytes(bytes(4096))

@@ -11,7 +11,8 @@ from slurm_bundle.fields import Spec
 from slurm_bundle.plan import Plan, resolve_plan
 from slurm_bundle.problems import SpecError
 from slurm_bundle.resolving import NULL_ANSWERS, Missing
-from slurm_bundle.rules import BATCH_FAILURES, SILENT_FAILURES, Surroundings
+from slurm_bundle.rules import Surroundings
+from slurm_bundle.settings import BATCH_FAILURES, SILENT_FAILURES
 from slurm_bundle.spec import check_values, read_spec
 from slurm_bundle.texts import check_job_name
 
@@ -105,14 +106,18 @@ def test_an_explicit_empty_array_is_an_answer_too() -> None:
 
 @pytest.mark.req("B27")
 def test_what_slurm_prints_of_a_failed_step_is_a_failure_unless_an_empty_list_says_that_nothing_is() -> None:
-    assert plan()["failure_patterns"] == SILENT_FAILURES
-    given = plan(failure_patterns=["FAILED"])
-    assert given["failure_patterns"] == ("FAILED", *SILENT_FAILURES)
-    assert origin(given, "failure_patterns").startswith("spec: failure_patterns, and what Slurm prints")
-    assert not plan(failure_patterns=[])["failure_patterns"]
+    def patterns(made: Plan) -> tuple[object, str]:
+        return next((s.value, s.origin) for s in made.settings if s.name == "FAILURE_PATTERNS")
+
+    assert patterns(plan()) == (SILENT_FAILURES, "default: what Slurm prints of a step that failed")
+    value, where = patterns(plan(failure_patterns=["FAILED"]))
+    assert value == ("FAILED", *SILENT_FAILURES)
+    assert where == "spec: failure_patterns, then what Slurm prints of a step that failed"
+    assert patterns(plan(failure_patterns=[]))[0] == ()
+    assert patterns(plan(failure_patterns=None))[0] == ()
     here = replace(HERE, batch_script="#!/bin/sh\n")
     own = plan(here=here, command=..., script_path="own.slurm", failure_patterns="FAILED")
-    assert own["failure_patterns"] == ("FAILED", *BATCH_FAILURES)
+    assert patterns(own)[0] == ("FAILED", *BATCH_FAILURES)
 
 
 def test_the_origin_of_the_clone_stands_in_for_repo_url() -> None:
