@@ -1,8 +1,6 @@
 """Rendering many plans in one process: what is kept from one bundle is right in the next."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,31 +8,27 @@ from slurm_bundle.catalog import Catalog
 from slurm_bundle.plan import Plan, resolve_plan
 from slurm_bundle.render import render_bundle
 from slurm_bundle.rules import Surroundings
-from slurm_bundle.spec import check_values
+from slurm_bundle.spec import read_spec
 
 GOLDENS = sorted(path.parent for path in (Path(__file__).parents[2] / "generated").glob("*/spec.json"))
 
 
-def read_values(golden: Path) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads((golden / "spec.json").read_text())
-    return values
-
-
-def make_plan(golden: Path, values: dict[str, Any]) -> Plan:
-    script = values.get("script_path")
+def make_plan(golden: Path, **changes: object) -> Plan:
+    read = read_spec(golden / "spec.json", overrides=changes)
+    script = read.spec.script_path
     here = Surroundings(
         user="me",
-        repo_root=Path(values["repo_root"]) if values.get("repo_root") else None,
-        origin_url="git@git.example.org:a/b.git",
+        repo_root=Path(read.spec.repo_root or ""),
+        origin_url=None,
         batch_script=(golden / script).read_text() if script else None,
     )
-    return resolve_plan(check_values(values, name="spec.json", folder=golden), Catalog(), here)
+    return resolve_plan(read, Catalog(), here)
 
 
 @pytest.mark.req("B6")
 def test_bundles_of_different_plans_made_in_one_process_are_those_that_are_made_alone() -> None:
     for golden in (*GOLDENS, *reversed(GOLDENS)):
-        files = {file.path: file.data for file in render_bundle(make_plan(golden, read_values(golden)))}
+        files = {file.path: file.data for file in render_bundle(make_plan(golden))}
         kept = [path for path in (golden / "bundle").rglob("*") if path.is_file() and ".run" not in path.parts]
         assert files == {str(path.relative_to(golden / "bundle")): path.read_bytes() for path in kept}
 
@@ -43,8 +37,7 @@ def test_bundles_of_different_plans_made_in_one_process_are_those_that_are_made_
 def test_a_script_without_values_is_rendered_once_for_all_plans_with_its_features() -> None:
     golden = GOLDENS[2]
     one, two = (
-        {file.path: file for file in render_bundle(make_plan(golden, {**read_values(golden), "account": account}))}
-        for account in ("a", "b")
+        {file.path: file for file in render_bundle(make_plan(golden, account=account))} for account in ("a", "b")
     )
     assert {path for path in one if one[path] is not two[path]} == {
         *("config.sh", "recipes/job.slurm", "command.sh", "README.md", "MANIFEST.json", "SHA256SUMS"),
