@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from slurm_bundle import options
 from slurm_bundle.fields import Spec
-from slurm_bundle.folders import check_mountable, name_of_repository
+from slurm_bundle.folders import check_log_folder, check_mountable, name_of_repository
 from slurm_bundle.options import read_directives
 from slurm_bundle.resolving import Resolution
 from slurm_bundle.texts import make_job_name
@@ -307,20 +307,6 @@ def check_log_name(r: Resolution) -> None:
             "log_file_pattern",
             f"{r['log_file_pattern'][:40]} makes a file name of more than 255 characters; "
             + ("shorten it, or the job_name in place of %x" if "%x" in r["log_file_pattern"] else "shorten it"),
-        )
-
-
-def check_log_folder(r: Resolution) -> None:
-    """Refuse a folder that Slurm would take for another one: log names are relative to it, and it reads the whole path.
-
-    Tried with 22.05: the log ends up elsewhere, or the job fails with 0:53. There is no way to write such a folder.
-    """
-    path = r["remote_work_dir"]
-    read_otherwise = re.search(r"%[0-9]*[AaJjNnstux]|%[0-9]|%%|\\", path)
-    if read_otherwise:
-        r.wrong(
-            "remote_work_dir",
-            f"{path} has {read_otherwise[0]!r}, which Slurm replaces in the path of a log; take it out",
         )
 
 

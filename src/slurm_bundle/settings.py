@@ -167,7 +167,7 @@ def check_names(r: Resolution, settings: tuple[Setting, ...]) -> None:
 
 
 def failure_patterns(r: Resolution) -> tuple[str, ...]:
-    """The patterns of the spec, and what an exit code may not tell; an explicit null or [] is none at all."""
+    """The patterns of the spec, and what an exit code may not tell; an explicit [] is none at all."""
     given = tuple(r["failure_patterns"] or ())
     if not given and r.origin("failure_patterns").startswith("spec"):
         return ()

@@ -23,8 +23,19 @@ ROOT = Path(__file__).parents[2]
 WORLDS = itertools.count()
 
 
+def choose_cluster() -> None:
+    """Tests that run side by side have a cluster each: the first worker the usual one, the others further ones."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    if worker != "0" and "GEN_CLUSTER_OF" not in os.environ:
+        os.environ["GEN_CLUSTER_OF"] = worker
+        os.environ["GEN_CLUSTER_DIR"] = f"{os.environ.get('GEN_CLUSTER_DIR', '/tmp/gen-cluster')}-{worker}"
+        os.environ["GEN_CLUSTER_PREFIX"] = f"{os.environ.get('GEN_CLUSTER_PREFIX', 'gen')}{worker}"
+        os.environ["GEN_CLUSTER_PORT"] = str(int(os.environ.get("GEN_CLUSTER_PORT", "17000")) + 100 * int(worker))
+
+
 def read_environment() -> dict[str, str]:
     """What `scripts/cluster env` exports; the cluster is started where it does not run."""
+    choose_cluster()
     cluster = str(ROOT / "scripts" / "cluster")
     started = subprocess.run([cluster, "up"], capture_output=True, text=True, check=False)
     assert started.returncode == 0, f"scripts/cluster up: {started.stdout}{started.stderr}"

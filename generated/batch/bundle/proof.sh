@@ -23,7 +23,7 @@ judge_completed() {
     if [ "$exit_there" != 0:0 ] && [ -n "$exit_there" ]; then
         conclude FAILED "$2 is COMPLETED with exit code $exit_there" 'the excerpt of its log says where'
     elif [ -n "$failure" ]; then
-        conclude FAILED "$well, but its log says: $failure" 'where that line is harmless, correct failure_patterns ([] for none)'
+        conclude FAILED "$well, but its log says: $failure" 'where that line is harmless, correct failure_patterns (an empty list for none)'
     elif [ "$(answer log)" = none ]; then
         conclude FAILED "$well, but there is no log: it never ran" 'ask the site why its node did not start it; sinfo --list-reasons tells whether that node was drained'
     elif [ -n "$unread" ] && { [ -z "$success" ] || [ "${#FAILURE_PATTERNS[@]}" -gt 0 ]; }; then
