@@ -56,7 +56,7 @@ judge_end() {
         *) conclude UNKNOWN "$what has left the queue, and neither sacct, scontrol nor the job's own exit file says how it ended$(tell_other)" 'ask the site how to look up ended jobs, and look at its log' ;;
     esac
     case ${source?} in
-        scontrol | squeue) reason="$reason (so says $source; accounting does not say)" ;;
+        squeue) reason="$reason (so says squeue; accounting does not say)" ;;
         exit) reason="$reason (so says its own exit file; accounting does not say)" ;;
     esac
 }

@@ -107,7 +107,7 @@ ROWS = (
     Row("POL-11 COMPLETING for long", (*[Queued("COMPLETING")] * 6, Queued("COMPLETED")), DONE, PASSED,
         "its nodes are slow to clean up"),
     # Accounting
-    Row("ACC-01 none, the controller knows", GONE, (NO_ACCOUNTS,), FAILED, "so says scontrol", NO_FILE,
+    Row("ACC-01 none, the controller knows", GONE, (NO_ACCOUNTS,), FAILED, "exit code 7:0", NO_FILE,
         Controlled("FAILED", "7:0"), looks=1),
     Row("ACC-01 none, in older words", GONE, (fails("You are not running a supported accounting_storage plugin"),),
         FAILED, "7:0", "7 unproven", looks=1),
