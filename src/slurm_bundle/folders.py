@@ -61,3 +61,18 @@ def object_to_mount(path: str) -> str | None:
     except ValueError as error:
         return f"{said} {error}"
     return None
+
+
+def check_log_folder(r: Resolution) -> None:
+    """Refuse a folder that Slurm would take for another one: log names are relative to it, and it reads the whole path.
+
+    Tried with 22.05: the log ends up elsewhere, or the job fails with 0:53. There is no way to write such a folder.
+    """
+    culprit = find_culprit(r, "remote_work_dir", object_to_log_folder)
+    if culprit:
+        r.wrong(*culprit)
+
+
+def object_to_log_folder(path: str) -> str | None:
+    found = re.search(r"%[0-9]*[AaJjNnstux]|%[0-9]|%%|\\", path)
+    return f"{path!r} has {found[0]!r}, which Slurm replaces in the path of a log; take it out" if found else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from slurm_bundle.fields import Spec
-from slurm_bundle.folders import check_mountable, name_of_repository
+from slurm_bundle.folders import check_log_folder, check_mountable, name_of_repository
 from slurm_bundle.resolving import Resolution
 from slurm_bundle.texts import make_job_name
 from slurm_bundle.walltime import format_walltime, parse_duration, parse_walltime
@@ -261,6 +261,7 @@ def resolve_paths(r: Resolution, surroundings: Surroundings) -> None:
         (lambda: f"{r['remote_repo_path']}/work_dirs/{name}", f"derived: remote_repo_path/work_dirs/{said}"),
     )
     check_mountable(r)
+    check_log_folder(r)
     r.take("refresh_paths", (lambda: ("cpp/",), "default"))
     r.take("extra_files")
     r.take("environment")

@@ -384,3 +384,13 @@ def test_any_name_of_a_model_gives_a_job_and_a_branch_that_there_can_be(model: s
     made = plan(model_name=model)
     assert check_job_name(made["job_name"]).startswith("acct.")
     assert len(made["temp_branch"]) < 250
+
+
+@pytest.mark.parametrize("part", ["%j", "a%%", "%5u", "a\\b"])
+@pytest.mark.parametrize("field", ["remote_work_dir", "work_dir", "remote_repo_path", "remote_cwd"])
+def test_a_folder_that_slurm_would_take_for_another_is_refused_by_the_field_that_names_it(
+    field: str, part: str
+) -> None:
+    (problem,) = problems(**{field: f"/x/{part}"})
+    assert problem.place == f"job_spec.json: {field}"
+    assert "which Slurm replaces in the path of a log" in problem.message
