@@ -68,11 +68,11 @@ def check_log_folder(r: Resolution) -> None:
 
     Tried with 22.05: the log ends up elsewhere, or the job fails with 0:53. There is no way to write such a folder.
     """
-    culprit = find_culprit(r, "remote_work_dir", object_to_log)
+    culprit = find_culprit(r, "remote_work_dir", object_to_log_folder)
     if culprit:
         r.wrong(*culprit)
 
 
-def object_to_log(path: str) -> str | None:
+def object_to_log_folder(path: str) -> str | None:
     found = re.search(r"%[0-9]*[AaJjNnstux]|%[0-9]|%%|\\", path)
-    return f"it has {found[0]!r}, which Slurm replaces in the path of a log; take it out" if found else None
+    return f"{path!r} has {found[0]!r}, which Slurm replaces in the path of a log; take it out" if found else None

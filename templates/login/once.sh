@@ -107,6 +107,7 @@ find_unanswered() {
     reason=${reason:-$(tail -n 1 "$scratch/errors")}
     case $1/$reason in
         0/* | */ | *'timed out'* | *'ontact'* | *'Zero Bytes'* | *'onnect'* | *'ommunication'*) pauses='3 6 9' ;;
+        *'submission failed'*) pauses='' ;; # a plain no, though Slurm may list what it refused as a job that failed
     esac
     for pause in $pauses; do
         sleep "$pause"
@@ -116,7 +117,7 @@ find_unanswered() {
     done
     reason=${reason:-it ended with $1 and printed: $(paste -s -d ';' "$scratch/out")}
     [ "$looked" = yes ] || cannot_tell "sbatch gave no job id ($reason), and whether there is a job cannot be told: $(complaint)"
-    [ "$pauses" = 0 ] || cannot_tell "sbatch gave no job id ($reason), and no job with the token $token is in the queue yet"
+    [ "${#pauses}" -le 1 ] || cannot_tell "sbatch gave no job id ($reason), and no job with the token $token is in the queue yet"
     report refused yes
     fail "sbatch refused: $reason"
 }

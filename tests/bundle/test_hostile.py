@@ -36,8 +36,8 @@ from tests.sourcing import Shell, Sourced
 
 CATALOG = load_catalog(None, explicit=False)
 BATCH_SCRIPT = "#!/bin/bash\n#SBATCH --nice=1\necho 'it''s' {{ 7 * 7 }} $HOME\r\techo '\u2028'\n\n"
-# What a path on the cluster may be refused for that its own field could hold.
-ELSEWHERE = ("the container has to see the folder", "Slurm replaces in the path of a log")
+# What a text may be refused for that its own field could hold.
+ELSEWHERE = ("the container has to see the folder", "Slurm replaces in the path of a log", "makes a file name of more")
 NOT_THE_SPECS = ("SHA256SUMS", "MANIFEST.json", "README.md", "config.sh")
 
 

@@ -129,7 +129,7 @@ def test_a_log_folder_that_is_gone_is_made_before_submitting_and_explained_after
     work.rename(work.with_name("elsewhere"))
     ran = world.run("run_all.sh")
     assert ran.code == 1, ran.said
-    assert "0:53 (Slurm could not open the log: its folder is missing or not writable on the node)" in ran.said
+    assert "0:53 (Slurm could not open the log: its folder is missing or not writable on n" in ran.said
     assert f":{work}/slurm-" in (world.state / "report.txt").read_text()
     assert len(world.jobs_submitted()) == 1
 

@@ -141,7 +141,7 @@ def meet(site: Site, step: str, code: int, *words: str, **changes: Any) -> Ran:
     assert not re.search(r"\r|\.\.(?!\w)|\. \.| \. |\?\.|: \.(?![\w/])", ran.said), ran.said
     assert photograph(world.repo) == before
     assert world.branches_on_origin() == ["main"]
-    assert not world.slurm("squeue", "--noheader", f"--user={world.cluster['GEN_USER']}")
+    wait_for(lambda: not world.slurm("squeue", "--noheader", f"--user={world.cluster['GEN_USER']}"))
     wait_for(lambda: not left_running(world), seconds=10)
     assert not {path for path in temporary_files(world) - temporary if is_ours(world, path)}
     return ran

@@ -56,7 +56,7 @@ judge_end() {
         *) conclude UNKNOWN "$what has left the queue, and neither sacct, scontrol nor the job's own exit file says how it ended$(tell_other)" 'ask the site how to look up ended jobs, and look at its log' ;;
     esac
     case ${source?} in
-        scontrol | squeue) reason="$reason (so says $source; accounting does not say)" ;;
+        squeue) reason="$reason (so says squeue; accounting does not say)" ;;
         exit) reason="$reason (so says its own exit file; accounting does not say)" ;;
     esac
 }
@@ -77,7 +77,7 @@ explain_exit() {
 
 advise_exit() {
     case $exit_there/$(answer log) in
-        0:53/*) printf '%s' 'make that folder again with ./run_all.sh --from sync, or find out why that node does not see it' ;;
+        0:53/*) printf '%s' "make the folder of the log again with ./run_all.sh --from sync, and see that the nodes have it as well: ${log%/*}" ;;
         */none) printf '%s' 'there is no log; see whether its file system is there and has room' ;;
         *) printf '%s' 'the excerpt of its log says where' ;;
     esac
