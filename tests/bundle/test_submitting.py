@@ -102,8 +102,10 @@ ROWS = (
     Row("SUB-05 the queue cannot be asked before", (), (NO_CONTROLLER,), UNKNOWN, "before submitting", calls=0),
     Row("SUB-05 words never seen before, job there", (fails("sbatch: error: The moon is full"),), (EMPTY_QUEUE, OURS)),
     Row("SUB-05 refused", (BAD_PARTITION,), code=REFUSED, said="sbatch refused: invalid partition specified: nowhere;"),
-    Row("SUB-05 refused, and nobody can say that there is no job", (BAD_PARTITION,), (EMPTY_QUEUE, NO_CONTROLLER),
-        UNKNOWN, "cannot be told"),
+    Row("SUB-05 refused, which nobody else need confirm", (BAD_PARTITION,), (EMPTY_QUEUE, NO_CONTROLLER),
+        REFUSED, "sbatch refused"),
+    Row("SUB-05 words never seen before, and nobody can say that there is no job",
+        (fails("sbatch: error: The moon is full"),), (EMPTY_QUEUE, NO_CONTROLLER), UNKNOWN, "cannot be told"),
     # Your own script leaves no note; accounting has the line it was submitted with
     Row("SUB-05 own script, in accounting only", (TIMED_OUT,), (EMPTY_QUEUE,), changes=OWN,
         sacct=chatty("12|sbatch x", f"{JOB}|sbatch --parsable --time=1 /x/submitted/@TOKEN@.slurm")),

@@ -162,7 +162,8 @@ def test_of_the_sources_that_tell_an_end_the_best_one_counts(played: Played) -> 
         last = row.split()[-1] if row else ""
         known = (("sacct", last), ("scontrol", word), ("squeue", listed), ("exit", files[file]))
         source, state = next(((name, end) for name, end in known if end in ENDS), ("", ""))
-        code = {"sacct": "1:2", "scontrol": "3:4", "exit": "0:0" if state == "COMPLETED" else "7:0"}.get(source, "")
+        noted = f"{file[0]}:0" if files[file] == state else ""  # squeue itself tells no exit code
+        code = {"sacct": "1:2", "scontrol": "3:4", "squeue": noted, "exit": noted}.get(source, "")
         assert told == f"{source};{state};{code}", (row, word, listed, file)
 
 

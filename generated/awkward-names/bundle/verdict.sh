@@ -44,8 +44,11 @@ tell_other() {
     [ -z "$(answer other)" ] || printf ' (its id now belongs to another job: %s)' "$(answer other)"
 }
 
+# judge_end KIND WHAT: the verdict on a job that has ended.
 judge_end() {
-    local what=$2
+    local what=$2 log exit_file
+    log=$(kept "$1.out")
+    exit_file=$(answer exit)
     case ${state_there?} in
         COMPLETED) judge_completed "$1" "$2" ;;
         FAILED) conclude FAILED "$what failed with exit code ${exit_there:-unknown}$(explain_exit)" "$(advise_exit)" ;;
@@ -61,12 +64,9 @@ judge_end() {
     esac
 }
 
-# What the exit code means (CODE:SIGNAL to Slurm; 128 and more is a signal to a shell), or the job script's
-# own words, which follow its proof in the exit file.
+# Within judge_end: what the exit code means (CODE:SIGNAL to Slurm; 128 and more is a signal to a shell), or the job
+# script's own words, which follow its proof in the exit file ($exit_file); and what to look at next ($log).
 explain_exit() {
-    local log exit_file
-    log=$(kept "$(kept verdict_of).out")
-    exit_file=$(answer exit)
     case $exit_there/$exit_file in
         0:53/*) printf ' (Slurm could not open the log: its folder is missing or not writable on %s: %s)' "${nodes:-the node}" "${log%/*}" ;;
         *:9/* | 137:*/*) printf '%s' ' (killed by signal 9, often for want of memory)' ;;

@@ -26,7 +26,7 @@ read_facts() {
         [1-9]*' '*) take_row exit "FAILED|${exit_file%% *}:0||" ;;
     esac
     case ${exit_there:-none}/$state_there/$exit_file in
-        none/COMPLETED/[0-9]* | none/FAILED/[0-9]*) exit_there=${exit_file%% *}:0 ;; # squeue tells no exit code
+        none/COMPLETED/0' '* | none/FAILED/[1-9]*) exit_there=${exit_file%% *}:0 ;; # squeue tells no exit code
     esac
     case $state_there/$(answers row) in FAILED/*'|OUT_OF_ME'*) state_there=OUT_OF_MEMORY ;; esac
 }
