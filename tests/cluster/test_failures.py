@@ -170,7 +170,7 @@ NO_WAY_OUT = ("The login node has to reach the repository by itself (try there: 
 SYNC: dict[str, tuple[Prepare, tuple[str, ...]]] = {
     "hook-of-origin": (
         lambda site: site.hook("pre-receive", "echo Welcome.; echo 'Use your own prefix, see the handbook.'; exit 1"),
-        ("refused the branch gf", ": Welcome; Use your own prefix, see the handbook. Ask who keeps origin, or"),
+        ("refused the branch g", ": Welcome; Use your own prefix, see the handbook. Ask who keeps origin, or"),
     ),
     "hook-of-origin-that-says-nothing": (
         lambda site: site.hook("pre-receive", "exit 1"),

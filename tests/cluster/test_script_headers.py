@@ -115,6 +115,7 @@ def hang_in_a_batch_script_while_slurm_stumbles(watched: Watched) -> None:
         watched.run(step)
     watched.fault("login/submit.sh", "sbatch").write_text(REFUSED)
     watched.run("submit.sh", code=7)
+    watched.fault("login/submit.sh", "flock").write_text("echo 'No locks available' >&2; exit 66\n")
     watched.fault("login/submit.sh", "sbatch").write_text(ANSWER_LOST)
     watched.run("submit.sh")
     # Nobody has noted the id, and the queue does not know it any more: accounting does.

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.conftest import World, wait_for
+from tests.script_headers import NOT_OURS, list_libraries
 
 pytestmark = pytest.mark.cluster
 
@@ -109,10 +110,10 @@ def test_dry_run_does_nothing_and_only_and_from_do_what_they_say(world: World) -
 
 def test_each_script_explains_itself(world: World) -> None:
     world.bundle(build_project=True)
-    sourced = ("config.sh", "lib.sh", "remote.sh", "snapshot.sh", "jobs.sh", "facts.sh", "verdict.sh", "command.sh")
-    for script in sorted(path for path in world.out.rglob("*") if path.suffix in (".sh", ".slurm")):
-        if script.name in sourced:
-            continue
+    scripts = (path for path in world.out.rglob("*") if path.suffix in (".sh", ".slurm"))
+    bundle = {str(path.relative_to(world.out)): path.read_text() for path in scripts}
+    sourced = {*list_libraries(bundle), *NOT_OURS}
+    for script in sorted(world.out / path for path in bundle if path not in sourced):
         explained = (
             world.start(f"{script.relative_to(world.out)}", "--help")
             if script.stat().st_mode & 0o100

@@ -67,11 +67,13 @@ judge_end() {
 # Within judge_end: what the exit code means (CODE:SIGNAL to Slurm; 128 and more is a signal to a shell), or the job
 # script's own words, which follow its proof in the exit file ($exit_file); and what to look at next ($log).
 explain_exit() {
-    case $exit_there/$exit_file in
-        0:53/*) printf ' (Slurm could not open the log: its folder is missing or not writable on %s: %s)' "${nodes:-the node}" "${log%/*}" ;;
-        *:9/* | 137:*/*) printf '%s' ' (killed by signal 9, often for want of memory)' ;;
-        *:15/* | 143:*/*) printf '%s' ' (ended by signal 15: cancelled, or at its time limit)' ;;
-        */*' unproven '*) printf ' (%s)' "${exit_file#* unproven }" ;;
+    local words=''
+    case $exit_file in *' unproven '*) words="${exit_file#* unproven }; " ;; esac
+    case $exit_there in
+        0:53) printf ' (Slurm could not open the log: its folder is missing or not writable on %s: %s)' "${nodes:-the node}" "${log%/*}" ;;
+        *:9 | 137:*) printf ' (%skilled by signal 9, often for want of memory)' "$words" ;;
+        *:15 | 143:*) printf ' (%sended by signal 15: cancelled, or at its time limit)' "$words" ;;
+        *) [ -z "$words" ] || printf ' (%s)' "${words%; }" ;;
     esac
 }
 
@@ -79,9 +81,14 @@ advise_exit() {
     case $exit_there/$(answer log) in
         0:53/*) printf '%s' "make the folder of the log again with ./run_all.sh --from sync, and see that the nodes have it as well: ${log%/*}" ;;
         */none) printf '%s' 'there is no log; see whether its file system is there and has room' ;;
-        [1-9]*:0/) printf '%s' "the excerpt of its log says where$([ -n "$exit_file" ] || printf '%s' '; it could not note its end: see whether its disk is full (df -h, quota)')" ;;
+        [1-9]*:0/*) printf '%s' "the excerpt of its log says where$(advise_unnoted)" ;;
         *) printf '%s' 'the excerpt of its log says where' ;;
     esac
+}
+
+# A job of ours notes its end. Where it did not, it cannot write there.
+advise_unnoted() {
+    case $exit_file in '' | none) printf '%s' '; it could not note its end: see whether its disk is full (df -h, quota)' ;; esac
 }
 
 # keep_verdict KIND: note the verdict. One that may still change (the watch ended, not the job) is not the end of the run,

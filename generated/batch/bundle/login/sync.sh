@@ -48,7 +48,7 @@ clone_or_fetch() {
 # The logs of earlier runs may lie inside the clone: they are no leftovers. To git the line is a pattern.
 spare_work() {
     local line
-    line=$(printf '%s\n' "/${work#"$repo"}/" | sed 's/[*?[\\]/\\&/g')
+    line=$(printf '%s\n' "${work#"$repo"}/" | sed 's/[*?[\\]/\\&/g')
     make_folder "$work"
     make_folder .git/info
     case $work in "$repo"/*) ;; *) return 0 ;; esac
