@@ -1,0 +1,249 @@
+"""A practice cluster: makes its folder, starts and ends its keeper, and runs commands of the local side."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from slurm_bundle.problems import GenError
+from slurm_bundle.rehearsal.standins.clock import Clock
+from slurm_bundle.rehearsal.standins.main import ON_SIDE
+from slurm_bundle.rehearsal.standins.place import Place
+from slurm_bundle.rehearsal.standins.records import escape, store_record
+
+START = Path(__file__).parent / "standins" / "start.py"
+FOLDERS = ("home", "cluster", "tmp", "counts", "sent", "slurm/jobs", "slurm/steps", "slurm/spool", "slurm/containers")
+PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@")
+LINUX_ONLY = ("timeout",)  # a Mac has none, and a login node is no Mac
+WAIT = 20.0  # seconds of ours for the keeper to begin, and to end
+
+Fault = Mapping[str, str]
+
+
+class PracticeError(GenError):
+    """The practice cluster cannot be set up."""
+
+
+@dataclass
+class Practice:
+    """A practice cluster in `folder`, which is made and must be empty or not there.
+
+    `site` is what Slurm is made of (standins/site.py), `hosts` the login shell by host (standins/ssh.py), `faults` what
+    goes wrong (standins/faults.py), `factor` how many seconds pass there in one of ours. With `plays`, the texts that
+    the bundle looks for, commands of the user are not run but played (standins/play.py).
+    """
+
+    folder: Path
+    site: Mapping[str, str] = field(default_factory=dict)
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    faults: Iterable[Fault] = ()
+    factor: float = 60.0
+    plays: Mapping[str, str] | None = None
+    keeper: "subprocess.Popen[bytes] | None" = None
+
+    @property
+    def place(self) -> Place:
+        return Place(str(self.folder), "local")
+
+    @property
+    def cluster(self) -> Path:
+        """The root of the cluster's file system."""
+        return self.folder / "cluster"
+
+    @property
+    def home(self) -> Path:
+        """The home directory of the local side."""
+        return self.folder / "home"
+
+    @property
+    def home_there(self) -> Path:
+        return Path(self.place.home_there())
+
+    # Setting up
+
+    def make(self) -> None:
+        self.folder = self.folder.resolve()
+        check_folder(self.folder)
+        for name in FOLDERS:
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        self.home_there.mkdir(parents=True, exist_ok=True)
+        store_record(f"{self.folder}/slurm/site", dict(self.site))
+        store_record(f"{self.folder}/hosts", dict(self.hosts))
+        store_record(f"{self.folder}/tools", {"path": ":".join(other_tools())})
+        if self.plays is not None:
+            store_record(f"{self.folder}/play", dict(self.plays))
+        self.set_faults(self.faults)
+        Clock(self.place).set(time.time(), self.factor)
+        for side, names in ON_SIDE.items():
+            self.make_bin(side, names)
+
+    def set_faults(self, faults: Iterable[Fault]) -> None:
+        """Have these things go wrong from now on; what was counted before is forgotten."""
+        for old in (self.folder / "counts").iterdir():
+            old.unlink()
+        lines = ["\t".join(f"{name}={escape(value)}" for name, value in fault.items()) for fault in faults]
+        (self.folder / "faults").write_text("".join(f"{line}\n" for line in lines))
+        for fault in faults:
+            side = fault.get("side", "login")
+            if fault["on"] not in ("job", "play", "origin") and not (self.folder / "bin" / side / fault["on"]).exists():
+                self.wrap(side, fault["on"])
+
+    def make_bin(self, side: str, names: Iterable[str]) -> None:
+        (self.folder / "bin" / side).mkdir(parents=True)
+        for name in names:
+            if name not in LINUX_ONLY or sys.platform != "linux":
+                self.wrap(side, name)
+        if sys.platform == "darwin":  # whose mktemp does not look at TMPDIR
+            script = '#!/bin/sh\ncase $* in -d) set -- -d "$TMPDIR/tmp.XXXXXXXX" ;; esac\nexec /usr/bin/mktemp "$@"\n'
+            self.write_command(side, "mktemp", script)
+        if side != "local" and shutil.which("tmux") is None:
+            self.wrap(side, "tmux")
+        if side == "node" and self.plays is not None:
+            for shell in ("bash", "python3"):
+                self.write_command(side, shell, self.player(shell))
+
+    def wrap(self, side: str, name: str) -> None:
+        self.write_command(side, name, f'#!/bin/sh\nexec {self.starter(side)} {name} "$@"\n')
+
+    def starter(self, side: str) -> str:
+        cache = f"pycache_prefix={self.folder}/pycache"
+        return f"{quote(sys.executable)} -ISE -X {cache} {quote(str(START))} {self.folder} {side}"
+
+    def player(self, name: str) -> str:
+        """A bash or python3 that runs everything but the user's own commands."""
+        real = shutil.which(name) or f"/usr/bin/{name}"
+        kinds = ("build", "*/build_command.sh | scripts/build_wheel.py"), ("job", "*/command.sh")
+        cases = "".join(f'    {names}) exec {self.starter("node")} play {kind} "$@" ;;\n' for kind, names in kinds)
+        return f'#!/bin/sh\ncase ${{1-}} in\n{cases}esac\nexec {quote(real)} "$@"\n'
+
+    def write_command(self, side: str, name: str, script: str) -> None:
+        path = self.folder / "bin" / side / name
+        path.write_text(script)
+        path.chmod(0o755)
+
+    # Its life
+
+    def start(self) -> None:
+        """Start the keeper, and wait until it says that it is there."""
+        words = [sys.executable, "-ISE", str(START), str(self.folder), "node", "keeper"]
+        environment = self.local_environment()
+        self.keeper = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, start_new_session=True
+        )
+        assert self.keeper.stdout is not None
+        if self.keeper.stdout.readline() != b"ready\n":
+            assert self.keeper.stderr is not None
+            raise PracticeError(f"the practice cluster did not start: {self.keeper.stderr.read().decode().strip()}")
+
+    def stop(self) -> None:
+        """End every process of the practice cluster."""
+        if self.keeper is None:
+            return
+        assert self.keeper.stdin is not None
+        self.keeper.stdin.close()
+        try:
+            self.keeper.wait(WAIT)
+        except subprocess.TimeoutExpired:
+            self.keeper.kill()
+            self.keeper.wait()
+        self.keeper = None
+
+    def __enter__(self) -> "Practice":
+        self.make()
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    # Commands
+
+    def local_environment(self) -> dict[str, str]:
+        """The environment of the local side: the stand-ins first, a home of its own, and git kept inside."""
+        kept = {name: value for name, value in os.environ.items() if name in ("LANG", "LC_ALL", "LC_CTYPE", "TERM")}
+        return {
+            **kept,
+            **git_environment(),
+            "PATH": f"{self.folder}/bin/local:{os.environ.get('PATH', os.defpath)}",
+            "HOME": str(self.home),
+            "TMPDIR": str(self.folder / "tmp"),
+        }
+
+    def run_local(self, words: list[str], on_line: Callable[[str], None]) -> int:
+        """Run a command of the local side below the keeper, and give its exit code; each line that it says is handed on.
+
+        On an interrupt, the command gets one, too, and is waited for.
+        """
+        keeper = self.keeper
+        assert keeper is not None
+        assert keeper.stdin is not None
+        assert keeper.stdout is not None
+        reader = threading.Thread(target=self.read_lines, args=(on_line,), daemon=True)
+        reader.start()
+        keeper.stdin.write(("run\t" + "\t".join(words) + "\n").encode())
+        keeper.stdin.flush()
+        while True:
+            try:
+                line = keeper.stdout.readline().decode()
+                break
+            except KeyboardInterrupt:
+                keeper.stdin.write(b"interrupt\n")
+                keeper.stdin.flush()
+        word, _, code = line.strip().partition(" ")
+        if word != "ended":
+            raise PracticeError("the keeper of the practice cluster has ended before the bundle did")
+        return int(code) if int(code) >= 0 else 128 - int(code)
+
+    def read_lines(self, on_line: Callable[[str], None]) -> None:
+        assert self.keeper is not None
+        assert self.keeper.stderr is not None
+        for line in self.keeper.stderr:
+            on_line(line.decode("utf-8", "replace").rstrip("\n"))
+
+    def run_there(self, *words: str, side: str = "login", **options: Any) -> "subprocess.CompletedProcess[str]":
+        """Run a stand-in by its name, as somebody on that side would."""
+        program = str(self.folder / "bin" / side / words[0])
+        environment = {**self.local_environment(), "PATH": f"{self.folder}/bin/{side}:/usr/bin:/bin"}
+        return subprocess.run(
+            [program, *words[1:]], env=environment, capture_output=True, text=True, check=False, **options
+        )
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that is in use, or whose name would have to be quoted in the scripts of a bundle."""
+    if set(str(folder)) - PLAIN:
+        raise PracticeError(
+            f"{folder}: a rehearsal needs a folder whose path has letters, digits and / . _ - + @ only; give another"
+        )
+    if folder.exists() and any(folder.iterdir()):
+        raise PracticeError(f"{folder} is not empty; give a folder that is, or a new one")
+
+
+def git_environment() -> dict[str, str]:
+    """git reaches nothing but folders of this machine; what it does is written down by itself (GIT_TRACE2_EVENT)."""
+    return {"GIT_ALLOW_PROTOCOL": "file", "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+def other_tools() -> list[str]:
+    """The folders of git, bash, tar and python3, where a plain PATH does not have them."""
+    folders = []
+    for name in ("git", "bash", "tar", "python3"):
+        if shutil.which(name, path="/usr/local/bin:/usr/bin:/bin") is None and (found := shutil.which(name)):
+            folders.append(str(Path(found).parent))
+    return list(dict.fromkeys(folders))
+
+
+def quote(path: str) -> str:
+    return "'" + path.replace("'", "'\\''") + "'"
+
+
+def temporary_folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="gen-rehearsal-"))
