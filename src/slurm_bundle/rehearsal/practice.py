@@ -23,6 +23,7 @@ START = Path(__file__).parent / "standins" / "start.py"
 FOLDERS = ("home", "cluster", "tmp", "counts", "sent", "slurm/jobs", "slurm/steps", "slurm/spool", "slurm/containers")
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@")
 LINUX_ONLY = ("timeout",)  # a Mac has none, and a login node is no Mac
+FIRST_JOB = 100001  # the id of the first job, as long as on a site that has been up for a while
 WAIT = 20.0  # seconds of ours for the keeper to begin, and to end
 
 Fault = Mapping[str, str]
@@ -76,6 +77,7 @@ class Practice:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.home_there.mkdir(parents=True, exist_ok=True)
         store_record(f"{self.folder}/slurm/site", dict(self.site))
+        store_record(f"{self.folder}/slurm/last_id", {"id": str(FIRST_JOB - 1)})
         store_record(f"{self.folder}/hosts", dict(self.hosts))
         store_record(f"{self.folder}/tools", {"path": ":".join(other_tools())})
         if self.plays is not None:
@@ -136,7 +138,12 @@ class Practice:
         words = [sys.executable, "-ISE", str(START), str(self.folder), "node", "keeper"]
         environment = self.local_environment()
         self.keeper = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, start_new_session=True
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
         )
         assert self.keeper.stdout is not None
         if self.keeper.stdout.readline() != b"ready\n":
@@ -161,7 +168,9 @@ class Practice:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
     # Commands

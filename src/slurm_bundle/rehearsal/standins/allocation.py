@@ -20,11 +20,12 @@ class Allocating:
         self.place, self.command, self.jobs = place, command, Jobs(place)
         job = Request(place, site, command, options, Clock(place).now()).read()
         job.update(
-            name=job["name"] or name, kind="alloc", submitted_from=os.getcwd(), session=str(os.getpid()),
+            name=job["name"] or name, kind="alloc", command=name if command == "srun" else "", submitted_from=os.getcwd(), session=str(os.getpid()),
             said_tasks="yes" if "ntasks" in options or "ntasks-per-node" in options else "",
             said_cpus="yes" if "cpus-per-task" in options else "",
         )  # fmt: skip
         self.job = job
+        self.code = 0
 
     def __enter__(self) -> "Allocating":
         with self.place.lock():
@@ -33,7 +34,7 @@ class Allocating:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.give_back()
+        self.give_back(self.code)
 
     def wait(self) -> None:
         """Until the job runs; tells when that takes its time."""
@@ -58,9 +59,10 @@ class Allocating:
     def is_there(self) -> bool:
         return (self.jobs.load(self.job.id) or Job())["state"] == "RUNNING"
 
-    def give_back(self) -> None:
+    def give_back(self, code: int = 0) -> None:
+        """The allocation ends, and with it the job: as what ran in it did."""
         with self.place.lock():
             job = self.jobs.load(self.job.id)
             if job is not None and not job.has_ended and job["state"] != "COMPLETING":
-                job.update(state="COMPLETING", ending="COMPLETED", wants="end")
+                job.update(state="COMPLETING", ending="FAILED" if code else "COMPLETED", wants="end", exit=f"{code}:0")
                 self.jobs.store(job)

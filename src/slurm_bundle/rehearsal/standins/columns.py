@@ -52,6 +52,10 @@ def nodes_or_reason(job: Job) -> str:
     return job["nodelist"]
 
 
+def priority_of(job: Job) -> int:
+    return 0 if job["hold"] and is_pending(job) else job.number("priority")
+
+
 def gres_of(job: Job) -> str:
     return f"gres:gpu:{job['gpus']}" if job["gpus"] else ""
 
@@ -105,7 +109,7 @@ def queue_value(letter: str, row: Row, everyone: list[Job], estimate: float | No
     left = job.number("limit") - job.elapsed(now)
     end, start = end_of(job, estimate), start_of(job, estimate)
     plain = {
-        "a": "account", "g": "group", "G": "gid", "j": "name", "P": "partition", "q": "qos", "Q": "priority",
+        "a": "account", "g": "group", "G": "gid", "j": "name", "P": "partition", "q": "qos",
         "r": "reason", "T": "state", "u": "user", "U": "uid", "Z": "workdir", "N": "nodelist", "y": "nice", "n": "requested",
     }  # fmt: skip
     if letter in plain:
@@ -120,9 +124,9 @@ def queue_value(letter: str, row: Row, everyone: list[Job], estimate: float | No
         "c": lambda: str(max(job.number("tasks_per_node"), 1) * job.number("cpus_per_task", 1)),
         "b": lambda: gres_of(job) or "N/A", "B": lambda: expand(job["nodelist"])[0] if job["nodelist"] else "n/a",
         "o": lambda: job["command"] or NULL, "k": lambda: job["comment"] or NULL,
-        "E": lambda: dependency_of(job, everyone), "f": lambda: job["features"] or NULL, "d": lambda: "0",
+        "E": lambda: dependency_of(job, everyone), "f": lambda: job["features"] or NULL, "d": lambda: "0", "Q": lambda: str(priority_of(job)),
         "h": lambda: "NO" if job["exclusive"] else "OK", "v": lambda: NULL, "w": lambda: NULL, "W": lambda: NULL,
-        "x": lambda: job["excluded"], "Y": lambda: NULL, "p": lambda: f"{job.number('priority') / 2**32:.14f}",
+        "x": lambda: job["excluded"], "Y": lambda: NULL, "p": lambda: f"{priority_of(job) / 2**32:.14f}",
     }  # fmt: skip
     return values[letter]() if letter in values else ""
 

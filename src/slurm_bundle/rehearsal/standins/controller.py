@@ -9,7 +9,7 @@ import os
 from slurm_bundle.rehearsal.standins.clock import Clock
 from slurm_bundle.rehearsal.standins.faults import count_call, read_faults
 from slurm_bundle.rehearsal.standins.hostlist import expand, expand_counts
-from slurm_bundle.rehearsal.standins.jobs import Job, Jobs
+from slurm_bundle.rehearsal.standins.jobs import WHY_CANCELLED, Job, Jobs
 from slurm_bundle.rehearsal.standins.place import Place
 from slurm_bundle.rehearsal.standins.runner import Runner
 from slurm_bundle.rehearsal.standins.scheduler import choose_nodes, hindrance
@@ -18,10 +18,6 @@ from slurm_bundle.rehearsal.standins.times import show_stamp
 
 NEVER = float("inf")
 REQUEUE_DELAY = 120  # seconds after which Slurm lets a requeued job start
-WORDS = {
-    "TIMEOUT": " DUE TO TIME LIMIT", "NODE_FAIL": " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS",
-    "PREEMPTED": " DUE TO PREEMPTION",
-}  # fmt: skip
 REASONS = {"TIMEOUT": "TimeLimit", "NODE_FAIL": "NodeDown", "FAILED": "NonZeroExitCode", "OUT_OF_MEMORY": "OutOfMemory"}
 
 
@@ -118,22 +114,11 @@ class Controller:
     def open_batch_step(self, job: Job, now: float) -> None:
         node = expand(job["nodelist"])[0]
         cpus = str(expand_counts(job["cpus_layout"])[0])
-        for name, nodes in (("batch", node), ("extern", job["nodelist"])):
-            self.jobs.store_step(
-                Job(
-                    id=name,
-                    job=job.id,
-                    name=name,
-                    state="RUNNING",
-                    exit="0:0",
-                    start=repr(now),
-                    nodelist=nodes,
-                    tasks=str(len(expand(nodes))),
-                    cpus=cpus,
-                    end="",
-                    cancelled_by="",
-                )  # fmt: skip
-            )
+        steps = [("batch", node), *([("extern", job["nodelist"])] if self.site["extern"] else [])]
+        for name, nodes in steps:
+            step = Job(id=name, job=job.id, name=name, state="RUNNING", exit="0:0", start=repr(now), nodelist=nodes)
+            step.update(tasks=str(len(expand(nodes))), cpus=cpus)
+            self.jobs.store_step(step)
 
     # Running
 
@@ -163,7 +148,7 @@ class Controller:
             node = expand(job["nodelist"])[0]
             self.runner.write_log(
                 job,
-                f"slurmstepd: error: *** JOB {job.id} ON {node} CANCELLED AT {show_stamp(now)}{WORDS.get(state, '')} ***\n",
+                f"slurmstepd: error: *** JOB {job.id} ON {node} CANCELLED AT {show_stamp(now)}{WHY_CANCELLED.get(state, '')} ***\n",
             )
         self.runner.kill(job.id, 15)
         self.end_steps(job)
@@ -189,18 +174,21 @@ class Controller:
             return
         self.runner.kill(job.id, 9)
         state = job["ending"]
-        self.settle(job, state, "0:125" if state == "OUT_OF_MEMORY" else "0:0", now, reason=REASONS.get(state, "None"))
+        code = "0:125" if state == "OUT_OF_MEMORY" else job["exit"] or "0:0"
+        self.settle(job, state, code, now, reason=REASONS.get(state, "None"))
 
     def settle(self, job: Job, state: str, code: str, now: float, *, reason: str = "") -> None:
         """The job has ended; its steps have, too."""
+        killed = (self.runner.code(job.id) or 0) < 0
         self.runner.forget(job.id)
-        derived = "0:0"
+        derived = 0, 0
         for step in self.jobs.steps(job.id):
             if step["state"] == "RUNNING":
-                self.settle_step(step, state, code, now)
+                self.settle_step(step, state, code, killed, now)
                 self.jobs.store_step(step)
-            if step.id.isdigit() and step["exit"] > derived:
-                derived = step["exit"]
+            if step.id.isdigit() and step["exit"]:
+                code_of_step, _, signal = step["exit"].partition(":")
+                derived = max(derived, (int(code_of_step), int(signal)))
         if state == "REQUEUED":
             begin = now + REQUEUE_DELAY
             job.update(
@@ -210,13 +198,13 @@ class Controller:
             self.wait_until(begin)
         else:
             job.update(
-                state=state, ending="", wants="", exit=code, derived=derived, end=repr(now),
+                state=state, ending="", wants="", exit=code, derived=f"{derived[0]}:{derived[1]}", end=repr(now),
                 reason=reason or REASONS.get(state, "None"),
             )  # fmt: skip
         self.jobs.store(job)
         self.due = now
 
-    def settle_step(self, step: Job, state: str, code: str, now: float) -> None:
+    def settle_step(self, step: Job, state: str, code: str, killed: bool, now: float) -> None:
         ends = {"COMPLETED": ("COMPLETED", "0:0"), "FAILED": ("FAILED", code), "TIMEOUT": ("TIMEOUT", "0:0")}
         ended, exit_code = ends.get(state, ("CANCELLED", "0:15"))
         if code == "0:53" or code == "0:9":
@@ -227,7 +215,7 @@ class Controller:
             exit_code = ""
         if step.id == "extern":
             ended, exit_code = "COMPLETED", "0:0"
-        elif step.id != "batch" and state == "TIMEOUT":
+        elif state == "TIMEOUT" and (killed or step.id != "batch"):
             ended, exit_code = "CANCELLED", "0:15"
         step.update(state=ended, exit=exit_code, end=repr(now))
 

@@ -10,7 +10,8 @@ from slurm_bundle.rehearsal.standins.site import Partition, Site
 from slurm_bundle.rehearsal.standins.times import show_long, show_memory, show_stamp, show_total_memory
 
 
-def describe_job(job: Job, everyone: list[Job], now: float) -> list[str]:
+def describe_job(job: Job, everyone: list[Job], now: float, tasks: str = "") -> list[str]:
+    """The lines of a job; `tasks` are those of an array that wait together, as 1-4%2."""
     estimate = columns.estimate_of(job, everyone, now)
     nodes, cpus = columns.node_count(job), columns.cpu_count(job)
     pending = columns.is_pending(job)
@@ -18,8 +19,7 @@ def describe_job(job: Job, everyone: list[Job], now: float) -> list[str]:
     waiting = pending and job["reason"] in ("JobHeldUser", "JobHeldAdmin", "Dependency", "DependencyNeverSatisfied")
     eligible = unknown if waiting else show_stamp(job.time("begin") or job.time("submit"))
     accrued = unknown if waiting or job["reason"] == "BeginTime" else show_stamp(job.time("submit"))
-    priority = "0" if job["hold"] and pending else job["priority"]
-    array = f" ArrayJobId={job['array']} ArrayTaskId={job['task']}" if job["array"] else ""
+    array = f" ArrayJobId={job['array']} ArrayTaskId={tasks or job['task']}" if job["array"] else ""
     if array and job["throttle"] and pending:
         array += f" ArrayTaskThrottle={job['throttle']}"
     code = job["exit"] or "0:0"
@@ -29,7 +29,7 @@ def describe_job(job: Job, everyone: list[Job], now: float) -> list[str]:
     lines = [
         f"JobId={job.id}{array} JobName={job['name']}",
         f"UserId={job['user']}({job['uid']}) GroupId={job['group']}({job['gid']}) MCS_label=N/A",
-        f"Priority={priority} Nice={job['nice']} Account={job['account']} QOS={job['qos']}",
+        f"Priority={columns.priority_of(job)} Nice={job['nice']} Account={job['account']} QOS={job['qos']}",
         f"JobState={job['state']} Reason={job['reason']} Dependency={columns.dependency_of(job, everyone)}",
         f"Requeue={job['requeue']} Restarts={job['restarts']} BatchFlag={int(job['kind'] == 'batch')} Reboot=0 ExitCode={code}",
         f"RunTime={show_long(job.elapsed(now) if job['nodelist'] else 0)} TimeLimit={show_long(job.number('limit'))} "
@@ -47,7 +47,7 @@ def describe_job(job: Job, everyone: list[Job], now: float) -> list[str]:
         lines.append(f"BatchHost={expand(job['nodelist'])[0]}")
     asked = tres(cpus, columns.memory_total(job), nodes, job.number("gpus") * nodes, billing=True)
     lines += [
-        f"NumNodes={nodes} NumCPUs={cpus} NumTasks={job['tasks']} CPUs/Task={job['cpus_per_task']} ReqB:S:C:T=0:0:*:*",
+        f"NumNodes={f'{nodes}-{nodes}' if pending and job['said_nodes'] else nodes} NumCPUs={cpus} NumTasks={job['tasks']} CPUs/Task={job['cpus_per_task']} ReqB:S:C:T=0:0:*:*",
         f"TRES={order_as_scontrol(asked)}",
         f"Socks/Node=* NtasksPerN:B:S:C={per_node}:0:*:* CoreSpec=*",
         f"MinCPUsNode={max(per_node, 1) * job.number('cpus_per_task', 1)} "
@@ -61,10 +61,10 @@ def describe_job(job: Job, everyone: list[Job], now: float) -> list[str]:
     if job["comment"]:
         lines.append(f"Comment={job['comment']} ")
     if job["kind"] == "batch":
-        out, err = log_paths(job)
+        out, err = log_paths(Job({**job, "task": ""}) if tasks else job)
         lines += [f"StdErr={err}", f"StdIn={job['stdin']}", f"StdOut={out}"]
     lines.append("Power=")
-    return [*lines, f"TresPerNode={columns.gres_of(job)}" if job["gpus"] else ""]
+    return [*lines, *([f"TresPerNode={columns.gres_of(job)}"] if job["gpus"] else []), ""]
 
 
 def log_paths(job: Job) -> tuple[str, str]:

@@ -22,6 +22,12 @@ STATES = {
     "REQUEUE_FED": "RF", "REQUEUE_HOLD": "RH", "REVOKED": "RV", "SIGNALING": "SI", "SPECIAL_EXIT": "SE",
     "STAGE_OUT": "SO", "STOPPED": "ST",
 }  # fmt: skip
+# What slurmstepd adds to "CANCELLED AT ..." in the log, by how the job ends.
+WHY_CANCELLED = {
+    "TIMEOUT": " DUE TO TIME LIMIT",
+    "NODE_FAIL": " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS",
+    "PREEMPTED": " DUE TO PREEMPTION",
+}
 WAITING = ("PENDING",)
 ACTIVE = ("CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED")
 

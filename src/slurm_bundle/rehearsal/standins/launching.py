@@ -40,15 +40,15 @@ def plan_step(job: Job, options: Options, busy: set[str], *, quiet: bool = False
     warn = (lambda _: None) if quiet else complain
     tasks, nodes = number(options, "ntasks"), number(options, "nodes") or len(names)
     per_node, each = number(options, "ntasks-per-node"), number(options, "cpus-per-task") or 1
-    if tasks is not None and per_node and tasks > per_node * nodes:
+    if tasks is not None and nodes > tasks:
+        warn(f"srun: Warning: can't run {tasks} processes on {nodes} nodes, setting nnodes to {tasks}")
+        nodes = tasks
+    if tasks is not None and per_node and -(-tasks // per_node) != nodes:
         warn(
             f"srun: Warning: can't honor --ntasks-per-node set to {per_node} which doesn't match the requested tasks "
             f"{tasks} with the number of requested nodes {nodes}. Ignoring --ntasks-per-node."
         )
         per_node = None
-    if tasks is not None and nodes > tasks:
-        warn(f"srun: Warning: can't run {tasks} processes on {nodes} nodes, setting nnodes to {tasks}")
-        nodes = tasks
     if nodes > len(names):
         raise Stop(1, f"srun: error: Only allocated {len(names)} nodes asked for {nodes}")
     tasks = tasks or nodes * (per_node or 1)
@@ -89,7 +89,7 @@ def step_variables(job: Job, site: Site, step: str, layout: Layout, options: Opt
         "SLURM_STEP_NUM_NODES": str(len(layout.nodes)), "SLURM_STEP_NUM_TASKS": str(layout.count),
         "SLURM_STEP_TASKS_PER_NODE": counts(layout.tasks), "SLURM_TASKS_PER_NODE": counts(layout.tasks),
         "SLURM_NTASKS": str(layout.count), "SLURM_NPROCS": str(layout.count), "SLURM_NNODES": str(len(layout.nodes)),
-        "SLURM_DISTRIBUTION": distribution_of(layout).lower(), "SLURM_UMASK": "0022", "SLURM_PRIO_PROCESS": "0",
+        "SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0": counts(expand_counts(job["cpus_layout"])), "SLURM_DISTRIBUTION": distribution_of(layout).lower(), "SLURM_UMASK": "0022", "SLURM_PRIO_PROCESS": "0",
         "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1", "SLURM_SRUN_COMM_HOST": "127.0.0.1", "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
     }  # fmt: skip
     if options.get("job-name"):

@@ -146,7 +146,7 @@ class Request:
         nodes = max(nodes or least, len(asked))
         self.job.update(
             nodes=str(nodes), tasks=str(tasks or nodes * (per_node or 1)), cpus_per_task=str(each or 1),
-            tasks_per_node=str(per_node or 0), fixed_nodes="yes" if "nodes" in self.options or per_node else "",
+            tasks_per_node=str(per_node or 0), said_nodes="yes" if "nodes" in self.options else "",
         )  # fmt: skip
 
     def find_partition(self) -> Partition:
@@ -188,10 +188,10 @@ class Request:
             raise self.refuse("Invalid node name specified")
         if memory > self.site.memory:
             raise self.refuse(impossible, "Memory specification can not be satisfied")
-        if each > self.site.cpus:
-            raise self.refuse(impossible, "CPU count per node can not be satisfied")
         if tasks * each > self.site.cpus * len(self.site.nodes):
             raise self.refuse("More processors requested than permitted")
+        if each > self.site.cpus:
+            raise self.refuse(impossible, "CPU count per node can not be satisfied")
         if nodes > len(self.site.nodes) and left == set(self.site.nodes):
             raise self.refuse("Node count specification invalid")
         if gpus > self.site.gpus or nodes > len(left):

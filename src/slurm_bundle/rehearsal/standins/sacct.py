@@ -60,8 +60,7 @@ def run(place: Place, words: list[str]) -> int:
     for job, steps in collect(chosen):
         print(show(fields, [job_value(name, job, site, now) for name, _ in fields], options))
         for step in [] if "allocations" in options else steps:
-            if step.id != "extern" or site["extern"]:
-                print(show(fields, [step_value(name, job, step, now) for name, _ in fields], options))
+            print(show(fields, [step_value(name, job, step, now) for name, _ in fields], options))
     return 0
 
 

@@ -15,6 +15,7 @@ from slurm_bundle.rehearsal.standins.jobs import Job, Jobs
 from slurm_bundle.rehearsal.standins.place import Place, Stop, complain
 from slurm_bundle.rehearsal.standins.scheduler import used
 from slurm_bundle.rehearsal.standins.site import Site
+from slurm_bundle.rehearsal.standins.squeue import group
 from slurm_bundle.rehearsal.standins.times import read_limit
 
 TABLE = (
@@ -90,11 +91,9 @@ def show_jobs(call: Call, words: list[str]) -> int:
     found = known if not words else call.jobs.select(words[0].removeprefix("JobId="), known)
     if words and not found:
         raise Stop(1, f"slurm_load_jobs error: {NO_JOB}")
-    for job in found:
-        lines = describe_job(job, everyone, call.now)
-        call.show(lines)
-        if not call.oneliner:
-            print()
+    for row in group(found, apart=bool(words) and "_" in words[0]):
+        tasks = row.task_text() if row.together else ""
+        call.show(describe_job(row.job, everyone, call.now, tasks))
     if not found:
         print("No jobs in the system")
     return 0
@@ -119,7 +118,8 @@ def show_nodes(call: Call, words: list[str]) -> int:
     wanted = hostlist.expand(words[0]) if words else call.site.nodes
     for node in wanted:
         if node not in call.site.nodes:
-            raise Stop(1, f"Node {node} not found")
+            print(f"Node {node} not found")
+            return 1
         call.show(describe_node(call.site, node, taken[node], call.now - 86400))
     return 0
 
@@ -127,7 +127,8 @@ def show_nodes(call: Call, words: list[str]) -> int:
 def show_partitions(call: Call, words: list[str]) -> int:
     wanted = [partition for partition in call.site.partitions if not words or partition.name == words[0]]
     if not wanted:
-        raise Stop(1, f"Partition {words[0]} not found")
+        print(f"Partition {words[0]} not found")
+        return 1
     for partition in wanted:
         call.show(describe_partition(call.site, partition))
     return 0

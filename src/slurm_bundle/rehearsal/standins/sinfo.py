@@ -41,7 +41,7 @@ def run(place: Place, words: list[str]) -> int:
     fields = read_layout(choose_layout(options))
     by_node = "Node" in options
     if by_node and "format" not in options:
-        width = max([8, *map(len, site.nodes)])
+        width = max([9, *map(len, site.nodes)])
         fields = [(letter, width if letter == "N" else size, right, text) for letter, size, right, text in fields]
     if "noheader" not in options:
         print(show(fields, [HEADINGS.get(letter, "") for letter, *_ in fields]))

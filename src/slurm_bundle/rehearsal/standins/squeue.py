@@ -16,7 +16,7 @@ json. licenses=L local. long.l me. name=n nodelist=w noconvert. noheader.h parti
 sibling. sort=S start. states=t steps?s usage. user=u verbose.v version.V yaml."""
 PLAIN = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 LONG = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
-START = "%.18i %.9P %.8j %.8u %.2t  %.19S %.6D %20Y %R"
+START = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
 STEPS = "%.15i %.8j %.9P %.8u %.9M %N"
 NAMES = {
     "account": "a", "arrayjobid": "F", "arraytaskid": "K", "command": "o", "comment": "k", "cpus": "C",
@@ -48,7 +48,8 @@ def run(place: Place, words: list[str]) -> int:
     fields = read_names(options.get("Format") or "") if not layout else read_layout(layout)
     if "noheader" not in options:
         print(show(fields, [HEADINGS.get(letter, "") for letter, *_ in fields]))
-    for row in group(found, apart="array" in options):
+    apart = "array" in options or all("_" in name for name in (options.get("jobs") or "all").split(","))
+    for row in group(found, apart=apart):
         estimate = columns.estimate_of(row.job, everyone, now)
         print(show(fields, [queue_value(letter, row, everyone, estimate, now) for letter, *_ in fields]))
     return 0
@@ -89,7 +90,7 @@ def choose(known: list[Job], options: Options, states: list[str]) -> list[Job]:
         users = user_name()
     for user in filter(None, (users or "").split(",")):
         if user != user_name() and not user.isdigit() and not is_user(user):
-            complain(f"squeue: error: Invalid user: {user}\nsqueue: error: ")
+            complain(f"squeue: error: Invalid user: {user}\n")
     if users:
         known = [job for job in known if {job["user"], job["uid"]} & set(users.split(","))]
     for option, field in names.items():
@@ -98,7 +99,22 @@ def choose(known: list[Job], options: Options, states: list[str]) -> list[Job]:
             known = [job for job in known if job[field] in values.split(",")]
     if states:
         known = [job for job in known if job["state"] in states]
-    return sorted(known, key=lambda job: (job["partition"], STATES[job["state"]], -job.number("priority"), int(job.id)))
+    return sort_jobs(known, options.get("sort") or "P,t,-p")
+
+
+def sort_jobs(found: list[Job], order: str) -> list[Job]:
+    """In the order of the fields of --sort, the first counting most; with - the other way round."""
+    keys = {
+        "i": lambda job: int(job.id), "j": lambda job: job["name"], "P": lambda job: job["partition"],
+        "t": lambda job: STATES[job["state"]], "T": lambda job: job["state"], "p": columns.priority_of,
+        "Q": columns.priority_of, "u": lambda job: job["user"], "S": lambda job: job.time("start") or 0,
+    }  # fmt: skip
+    found = sorted(found, key=lambda job: int(job.id))
+    for word in reversed(order.split(",")):
+        key = keys.get(word.lstrip("+-"))
+        if key is not None:
+            found = sorted(found, key=key, reverse=word.startswith("-"))
+    return found
 
 
 def choose_ids(known: list[Job], wanted: str) -> list[Job]:

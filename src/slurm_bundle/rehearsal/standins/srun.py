@@ -9,7 +9,7 @@ from slurm_bundle.rehearsal.standins.container import Container, check_options
 from slurm_bundle.rehearsal.standins.environment import export, fill_pattern, path_for
 from slurm_bundle.rehearsal.standins.getopt import Options
 from slurm_bundle.rehearsal.standins.hostlist import compress, expand, ranges
-from slurm_bundle.rehearsal.standins.jobs import Job, Jobs
+from slurm_bundle.rehearsal.standins.jobs import WHY_CANCELLED, Job, Jobs
 from slurm_bundle.rehearsal.standins.launching import (
     Layout,
     distribution_of,
@@ -57,7 +57,8 @@ def run(place: Place, words: list[str]) -> int:
     from slurm_bundle.rehearsal.standins.allocation import Allocating
 
     with Allocating(place, site, "srun", options, os.path.basename(options.rest[0])) as allocated:
-        return Step(place, site, jobs, clock, allocated.job, options, words).run()
+        allocated.code = Step(place, site, jobs, clock, allocated.job, options, words).run()
+    return allocated.code
 
 
 def check_mpi(site: Site, options: Options) -> None:
@@ -248,8 +249,8 @@ class Step:
                 self.tell_cancelled()
                 self.signal(15)
 
-    def tell_cancelled(self) -> None:
-        stamp = show_stamp(self.clock.now())
+    def tell_cancelled(self, why: str = "") -> None:
+        stamp = f"{show_stamp(self.clock.now())}{why}"
         complain(
             f"slurmstepd: error: *** STEP {self.job.id}.{self.id} ON {self.layout.nodes[0]} CANCELLED AT {stamp} ***"
         )
@@ -260,7 +261,8 @@ class Step:
             self.cancelled = True
             wait = self.site.number("kill_wait") + 2
             complain(f"srun: Job step aborted: Waiting up to {wait} seconds for job step to finish.")
-            self.tell_cancelled()
+            ending = (self.jobs.load(self.job.id) or Job())["ending"]
+            self.tell_cancelled(WHY_CANCELLED.get(ending, ""))
             self.signal(15)
 
     def signal(self, number: int) -> None:
