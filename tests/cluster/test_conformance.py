@@ -295,17 +295,17 @@ try srun --label --nodes=2 --ntasks=4 --ntasks-per-node=2 sh -c 'echo $SLURM_PRO
 try srun --mpi=pmi2 -N1 -n1 sh -c 'env | grep -E "^PMI_(RANK|SIZE|JOBID)|^SLURM_STEP_N|^SLURM_N"'
 try srun --ntasks=4 sh -c 'exit $SLURM_PROCID'
 try srun -N1 -n2 --kill-on-bad-exit=1 sh -c '[ $SLURM_PROCID != 1 ] || exit 5; exec sleep 60'
-try srun -n1 -N1 sh -c 'kill -9 $$'
-try srun -n1 -N1 sh -c 'kill -11 $$'
-try srun -n1 -N1 sh -c 'kill -15 $$'
+try srun -n1 -w n1 sh -c 'kill -9 $$'
+try srun -n1 -w n1 sh -c 'kill -11 $$'
+try srun -n1 -w n1 sh -c 'kill -15 $$'
 try srun -n2 -N1 --output=step_%j_%s_%t.txt --job-name=x echo here
 ls step_*
 try srun -n40 echo here
 try srun -N3 echo here
-try srun -n1 ./no-such-file
-try srun -n1 no-such-command
+try srun -n1 -w n1 ./no-such-file
+try srun -n1 -w n1 no-such-command
 touch text
-try srun -n1 ./text
+try srun -n1 -w n1 ./text
 FOO=x try srun -n1 -N1 --export=ALL,BAR=y sh -c 'echo "[$FOO][$BAR]"'
 try srun --nothing true
 srun -n1 -N1 sleep 1 & srun -n1 -N1 sleep 1 & wait

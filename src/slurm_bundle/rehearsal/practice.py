@@ -20,7 +20,7 @@ from slurm_bundle.rehearsal.standins.place import Place
 from slurm_bundle.rehearsal.standins.records import escape, store_record
 
 START = Path(__file__).parent / "standins" / "start.py"
-FOLDERS = ("home", "cluster", "tmp", "counts", "sent", "slurm/jobs", "slurm/steps", "slurm/spool", "slurm/containers")
+FOLDERS = ("home", "cluster", "tmp", "counts", "sent", "slurm/jobs", "slurm/steps", "slurm/spool", "slurm/containers", "git/local", "git/login", "git/node")
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@")
 LINUX_ONLY = ("timeout",)  # a Mac has none, and a login node is no Mac
 FIRST_JOB = 100001  # the id of the first job, as long as on a site that has been up for a while
@@ -180,9 +180,11 @@ class Practice:
         kept = {name: value for name, value in os.environ.items() if name in ("LANG", "LC_ALL", "LC_CTYPE", "TERM")}
         return {
             **kept,
-            **git_environment(),
+            **git_environment(self.folder, "local"),
             "PATH": f"{self.folder}/bin/local:{os.environ.get('PATH', os.defpath)}",
             "HOME": str(self.home),
+            "USER": self.home_there.name,
+            "LOGNAME": self.home_there.name,
             "TMPDIR": str(self.folder / "tmp"),
         }
 
@@ -236,9 +238,9 @@ def check_folder(folder: Path) -> None:
         raise PracticeError(f"{folder} is not empty; give a folder that is, or a new one")
 
 
-def git_environment() -> dict[str, str]:
-    """git reaches nothing but folders of this machine; what it does is written down by itself (GIT_TRACE2_EVENT)."""
-    return {"GIT_ALLOW_PROTOCOL": "file", "GIT_CONFIG_NOSYSTEM": "1"}
+def git_environment(folder: Path, side: str) -> dict[str, str]:
+    """git reaches nothing but folders of this machine, and writes down what it does."""
+    return {"GIT_ALLOW_PROTOCOL": "file", "GIT_TRACE2_EVENT": f"{folder}/git/{side}"}
 
 
 def other_tools() -> list[str]:

@@ -58,19 +58,29 @@ def run_sleep(place: Place, words: list[str]) -> int:
 
 
 def run_date(place: Place, words: list[str]) -> int:
-    """date [-u] [+FORMAT]; what goes beyond that is for the real one."""
-    known = [word for word in words if word in ("-u", "--utc") or (word.startswith("+") and "%N" not in word)]
-    if known != words:
-        find_real(place, "date", words)
-    now = Clock(place).now()
-    parts = time.gmtime(now) if {"-u", "--utc"} & set(words) else time.localtime(now)
-    layout = next((word[1:] for word in words if word.startswith("+")), "%a %b %e %H:%M:%S %Z %Y")
-    print(time.strftime(layout.replace("%s", str(int(now))), parts))
+    """date [-u] [-d @SECONDS | -r FILE] [+FORMAT]; what goes beyond that is for the real one."""
+    moment, layout, universal, queue = Clock(place).now(), "%a %b %e %H:%M:%S %Z %Y", False, list(words)
+    while queue:
+        word = queue.pop(0)
+        if word in ("-u", "--utc"):
+            universal = True
+        elif word.startswith("+") and "%N" not in word:
+            layout = word[1:]
+        elif word == "-d" and queue and queue[0][:1] == "@" and queue[0][1:].isdigit():
+            moment = float(queue.pop(0)[1:])
+        elif word == "-r" and queue and os.path.exists(queue[0]):
+            moment = os.stat(queue.pop(0)).st_mtime
+        else:
+            find_real(place, "date", words)
+    parts = time.gmtime(moment) if universal else time.localtime(moment)
+    print(time.strftime(layout.replace("%s", str(int(moment))), parts))
     return 0
 
 
 def run_timeout(place: Place, words: list[str]) -> int:
-    """timeout SECONDS COMMAND...: by our clock, since a command takes the time that it takes; 124 when it is over."""
+    """timeout [--kill-after=...] SECONDS COMMAND...: by our clock, as a command takes the time that it takes."""
+    while words[0].startswith("-"):
+        words = words[1:]
     number, unit = (words[0][:-1], words[0][-1]) if words[0][-1:] in UNITS else (words[0], "s")
     end = time.monotonic() + float(number) * UNITS[unit]
     child = os.fork()
@@ -89,7 +99,7 @@ def run_timeout(place: Place, words: list[str]) -> int:
         place.die_with_keeper()
         time.sleep(pause)
         pause = min(pause * 2, 0.02)
-    os.kill(child, 15)
+    os.kill(child, 9)
     os.waitpid(child, 0)
     return 124
 

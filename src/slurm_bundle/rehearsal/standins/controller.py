@@ -17,6 +17,7 @@ from slurm_bundle.rehearsal.standins.site import Site
 from slurm_bundle.rehearsal.standins.times import show_stamp
 
 NEVER = float("inf")
+LEAST_WAIT = 1.0  # seconds of ours that a job has to end by itself, however fast the clock there runs
 REQUEUE_DELAY = 120  # seconds after which Slurm lets a requeued job start
 REASONS = {"TIMEOUT": "TimeLimit", "NODE_FAIL": "NodeDown", "FAILED": "NonZeroExitCode", "OUT_OF_MEMORY": "OutOfMemory"}
 
@@ -64,10 +65,16 @@ class Controller:
             if job["wants"]:
                 self.do_what_it_wants(job, now)
         for job in active:
-            {"RUNNING": self.watch, "COMPLETING": self.complete, "CONFIGURING": self.configure}.get(
-                job["state"], lambda *_: None
-            )(job, now)
+            self.move_on(job, now)
         self.start_pending(everyone, now)
+
+    def move_on(self, job: Job, now: float) -> None:
+        if job["state"] == "RUNNING":
+            self.watch(job, now)
+        elif job["state"] == "COMPLETING":
+            self.complete(job, now)
+        elif job["state"] == "CONFIGURING":
+            self.configure(job, now)
 
     # Pending
 
@@ -150,12 +157,12 @@ class Controller:
                 job,
                 f"slurmstepd: error: *** JOB {job.id} ON {node} CANCELLED AT {show_stamp(now)}{WHY_CANCELLED.get(state, '')} ***\n",
             )
-        self.runner.kill(job.id, 15)
-        self.end_steps(job)
-        wait = self.site.number("kill_wait")
+        wait = max(self.site.number("kill_wait"), LEAST_WAIT * self.clock.read()[2])
         job["kill_at"] = repr(now + wait)
         self.wait_until(now + wait)
         self.jobs.store(job)
+        self.runner.kill(job.id, 15)
+        self.end_steps(job)
 
     def end_steps(self, job: Job) -> None:
         """Ask the steps that are no children of the batch script to end."""

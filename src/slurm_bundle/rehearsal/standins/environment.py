@@ -17,11 +17,10 @@ def path_for(place: Place, side: str, path: str) -> str:
 
 
 def plain_environment(place: Place, home: str, name: str) -> dict[str, str]:
-    """What a fresh login has: nothing of the environment here, but for what keeps git inside of the place."""
-    kept = {key: value for key, value in os.environ.items() if key.startswith(("GIT_ALLOW_PROTOCOL", "GIT_TRACE2"))}
+    """What a fresh login has: nothing of the environment here. Its git reaches nothing but folders of this machine."""
     return {
-        "HOME": home, "USER": name, "LOGNAME": name, "SHELL": "/bin/bash", "TMPDIR": place.tmp,
-        "TERM": "dumb", "PATH": PLAIN_PATH, **kept,
+        "HOME": home, "USER": name, "LOGNAME": name, "SHELL": "/bin/bash", "TMPDIR": place.tmp, "TERM": "dumb",
+        "PATH": PLAIN_PATH, "GIT_ALLOW_PROTOCOL": "file", "GIT_TRACE2_EVENT": f"{place.root}/git/{place.side}",
     }  # fmt: skip
 
 

@@ -97,9 +97,9 @@ class Request:
         text = self.options.get("gpus-per-node")
         for item in (self.options.get("gres") or "").split(","):
             name, _, number = item.partition(":")
-            if item and name != "gpu":
+            if item and name != "gpu" and not self.site["lenient"]:
                 raise Stop(1, f"{self.command}: error: Invalid generic resource (gres) specification")
-            text = (number or "1") if item else text
+            text = (number or "1") if name == "gpu" else text
         if not text:
             return 0
         number = text.rpartition(":")[2]
@@ -162,15 +162,20 @@ class Request:
         known = self.site.words("accounts")
         if known and (self.options.get("account") or known[0]) not in known:
             raise self.refuse("Invalid account or account/partition combination specified")
+        if not self.site["lenient"]:
+            self.check_names()
+
+    def check_names(self) -> None:
+        """Refuse what this site does not have."""
         if self.options.get("reservation"):
             raise self.refuse("Requested reservation is invalid")
         if self.options.get("licenses"):
             raise self.refuse("Invalid license specification")
-        features = self.options.get("constraint")
-        if features and self.site["features"] != "any":
-            names = features.replace("&", " ").replace("|", " ").replace("[", " ").replace("]", " ").split()
-            if set(names) - set(self.site.words("features")):
-                raise self.refuse("Invalid feature specification")
+        features = self.options.get("constraint") or ""
+        for mark in "&|[]()*":
+            features = features.replace(mark, " ")
+        if set(features.split()) - set(self.site.words("features")):
+            raise self.refuse("Invalid feature specification")
 
     def check_limit(self, limit: int | None, partition: Partition) -> None:
         longest = partition.longest

@@ -35,7 +35,8 @@ class Runner:
     def start(self, job: Job) -> bool:
         """Start the batch script; False where its log cannot be opened."""
         out, err = log_paths(job)
-        mode = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if job["append"] else os.O_TRUNC)
+        # Always appending, so that what write_log adds is not written over.
+        mode = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if job["append"] else os.O_TRUNC)
         try:
             first = os.open(out, mode, 0o644)
             second = first if err == out else os.open(err, mode, 0o644)

@@ -25,6 +25,7 @@ DEFAULTS = {
     "accounts": "",
     "images": "",
     "features": "",
+    "lenient": "",
     "pending": "0",
     "configuring": "0",
     "min_job_age": "300",

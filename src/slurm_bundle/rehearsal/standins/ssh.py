@@ -124,9 +124,9 @@ class Session:
         return 0
 
     def environment(self) -> dict[str, str]:
-        home = self.place.home_there()
+        there = Place(self.place.root, "login")
         return {
-            **plain_environment(self.place, home, user_name()),
+            **plain_environment(there, there.home_there(), user_name()),
             "PATH": path_for(self.place, "login", remote_path(self.place)),
             "SHELL": self.shell,
             "SSH_CLIENT": "127.0.0.1 50022 22",
