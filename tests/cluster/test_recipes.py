@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.conftest import World
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.both_worlds
 
 TWO_BY_TWO = {"node_count": 2, "required_devices_per_node": 2}
 
@@ -68,6 +68,7 @@ def test_one_task_of_two_that_fails_fails_the_job(world: World) -> None:
     assert world.report()["slurm_exit"] == "5:0"
 
 
+@pytest.mark.real_only
 @pytest.mark.req("B27")
 def test_a_container_that_never_started_is_no_success_whatever_slurm_says(world: World) -> None:
     if world.cluster["GEN_CONTAINERS"] != "stand-in":

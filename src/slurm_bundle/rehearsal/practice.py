@@ -15,7 +15,7 @@ from typing import Any
 
 from slurm_bundle.problems import GenError
 from slurm_bundle.rehearsal.standins.clock import Clock
-from slurm_bundle.rehearsal.standins.main import ON_SIDE
+from slurm_bundle.rehearsal.standins.main import ON_SIDE, PARTS
 from slurm_bundle.rehearsal.standins.place import Place
 from slurm_bundle.rehearsal.standins.records import escape, store_record
 
@@ -23,7 +23,7 @@ START = Path(__file__).parent / "standins" / "start.py"
 FOLDERS = ("home", "cluster", "tmp", "counts", "sent", "slurm/jobs", "slurm/steps", "slurm/spool", "slurm/containers", "git/local", "git/login", "git/node")
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@")
 LINUX_ONLY = ("timeout",)  # a Mac has none, and a login node is no Mac
-FIRST_JOB = 100001  # the id of the first job, as long as on a site that has been up for a while
+FIRST_JOB = 4001  # the id of the first job: no small number, which might be taken for a count
 WAIT = 20.0  # seconds of ours for the keeper to begin, and to end
 
 Fault = Mapping[str, str]
@@ -82,10 +82,10 @@ class Practice:
         store_record(f"{self.folder}/tools", {"path": ":".join(other_tools())})
         if self.plays is not None:
             store_record(f"{self.folder}/play", dict(self.plays))
-        self.set_faults(self.faults)
         Clock(self.place).set(time.time(), self.factor)
         for side, names in ON_SIDE.items():
             self.make_bin(side, names)
+        self.set_faults(self.faults)
 
     def set_faults(self, faults: Iterable[Fault]) -> None:
         """Have these things go wrong from now on; what was counted before is forgotten."""
@@ -94,9 +94,8 @@ class Practice:
         lines = ["\t".join(f"{name}={escape(value)}" for name, value in fault.items()) for fault in faults]
         (self.folder / "faults").write_text("".join(f"{line}\n" for line in lines))
         for fault in faults:
-            side = fault.get("side", "login")
-            if fault["on"] not in ("job", "play", "origin") and not (self.folder / "bin" / side / fault["on"]).exists():
-                self.wrap(side, fault["on"])
+            if fault["on"] not in (*PARTS, "job", "origin"):  # a command that is else the real one
+                self.wrap(fault["side"], fault["on"])
 
     def make_bin(self, side: str, names: Iterable[str]) -> None:
         (self.folder / "bin" / side).mkdir(parents=True)

@@ -74,9 +74,9 @@ class Rehearsed:
 
     @property
     def told(self) -> str:
-        """What the user is told in the end: the last line that says more than that a file was written."""
-        lines = [line for line in self.runs[-1].said if not line.startswith("collect:")]
-        return lines[-1] if lines else ""
+        """What the user is told in the end: the reason, and what to do next."""
+        run = self.runs[-1]
+        return f"{run.reason}; next: {run.advice}" if run.advice else run.reason
 
     @property
     def lost(self) -> tuple[str, ...]:

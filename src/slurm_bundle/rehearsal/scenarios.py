@@ -172,7 +172,7 @@ SCENARIOS = {
                 {
                     "on": "git",
                     "side": "login",
-                    "match": "checkout",
+                    "match": "checkout --force",
                     "code": "128",
                     "err": "error: unable to write file hello.py\nfatal: cannot create file: Disk quota exceeded\n",
                 },

@@ -116,7 +116,7 @@ class Controller:
                 self.settle(job, "FAILED", "0:53", now, reason="JobLaunchFailure")
                 return
         self.jobs.store(job)
-        self.watch(job, now)
+        self.wait_until(now)  # to look at it once more as a running one
 
     def open_batch_step(self, job: Job, now: float) -> None:
         node = expand(job["nodelist"])[0]

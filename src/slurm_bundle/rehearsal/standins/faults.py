@@ -38,7 +38,7 @@ def read_faults(place: Place) -> list[dict[str, str]]:
 def strike(place: Place, command: str, words: list[str]) -> dict[str, str] | None:
     """The fault that strikes this call, if one does; it is counted."""
     for fault in read_faults(place):
-        if fault["on"] != command or fault.get("side", place.side) != place.side:
+        if fault["on"] != command or "kind" in fault or fault.get("side", place.side) != place.side:
             continue
         if fault.get("match", "") not in " ".join(words) or not is_time(place, fault):
             continue
