@@ -33,5 +33,3 @@ def make_practice_cluster(folder: Path) -> Iterator[dict[str, str]]:
             "GEN_TELL_IMAGE": "echo devel",
             "PATH": f"{practice.folder}/bin/login:{os.environ['PATH']}",
         }
-
-

@@ -30,7 +30,9 @@ def read_environment() -> dict[str, str]:
         ["bash", "-c", f'eval "$({shlex.quote(cluster)} env)"; env -0'], capture_output=True, text=True, check=True
     )
     pairs = (line.partition("=") for line in shown.stdout.split("\0"))
-    return {"GEN_TELL_IMAGE": "cat /etc/image-release"} | {name: value for name, _, value in pairs if name.startswith("GEN_") or name == "SLURM_CONF"}
+    return {"GEN_TELL_IMAGE": "cat /etc/image-release"} | {
+        name: value for name, _, value in pairs if name.startswith("GEN_") or name == "SLURM_CONF"
+    }
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,8 @@ from slurm_bundle.rehearsal.practice import Practice
 
 pytestmark = pytest.mark.cluster
 
-# Runs a call; what it says is marked, so that it can be told apart. `later ID STATE...` waits until the job is that far.
+# Runs a call, and marks what it says. `later ID STATE...` waits until the job is that far, `known` and `accounted`
+# until accounting has it, and has its end.
 PRELUDE = r"""
 call() {
     local code=0
@@ -55,7 +56,10 @@ known() {
 }
 accounted() {
     for _ in $(seq 300); do
-        case $(sacct -X -n -P -j "$1" -o JobName,State,End) in allocation* | *RUNNING* | *PENDING* | *Unknown | '') ;; *) return ;; esac
+        case $(sacct -X -n -P -j "$1" -o JobName,State,End) in
+            allocation* | *RUNNING* | *PENDING* | *Unknown | '') ;;
+            *) return ;;
+        esac
         sleep 0.2
     done
 }
@@ -108,7 +112,7 @@ call scancel
 call scancel --nothing
 """,
     "refusals": r"""
-printf '#!/bin/bash\n#SBATCH --ntasks=2\n#SBATCH --job-name="from directive" # a comment\ntrue\n#SBATCH --nodes=2\n' >job.sh
+printf '#!/bin/bash\n#SBATCH --ntasks=2\n#SBATCH --job-name="a name" # a comment\ntrue\n#SBATCH --nodes=2\n' >job.sh
 printf 'echo hi\n' >plain.sh
 printf '#!/bin/bash\r\necho hi\r\n' >dos.sh
 : >empty.sh
@@ -243,8 +247,8 @@ call squeue --noheader --states=all --jobs=$j --format='%T|%r|%N|%D|%C'
 call scontrol --oneliner show job $j
 call sacct --jobs=$j
 call sacct --noheader --parsable2 --jobs=$j --format=JobID,State,ExitCode,NodeList
-call sacct --noheader --parsable2 --allocations --jobs=$j --format=JobName,NNodes,Timelimit,State,ExitCode,DerivedExitCode,ReqTRES%90
-call sacct --noheader --parsable2 --jobs=$j --format=JobID,JobName,Partition,Account,AllocCPUS,NCPUS,NTasks,ReqMem,AllocTRES
+call sacct -n -P -X --jobs=$j --format=JobName,NNodes,Timelimit,State,ExitCode,DerivedExitCode,ReqTRES%90
+call sacct -nP --jobs=$j --format=JobID,JobName,Partition,Account,AllocCPUS,NCPUS,NTasks,ReqMem,AllocTRES
 call sbatch --wait --wrap='exit 4'
 call sbatch --wait --wrap=true
 submit n --output=/no/such/folder/x.out --wrap=true
@@ -257,7 +261,8 @@ submit k --output=k.out --wrap='kill -9 $$'
 later $k FAILED
 accounted $k
 call sacct --noheader --parsable2 --jobs=$k --format=JobID,State,ExitCode
-submit r --array=1-3:2 --output='%A_%a.out' --wrap='echo "$SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT up to $SLURM_ARRAY_TASK_MAX"'
+tell='echo "$SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT up to $SLURM_ARRAY_TASK_MAX"'
+submit r --array=1-3:2 --output='%A_%a.out' --wrap="$tell"
 later ${r}_3 COMPLETED
 later ${r}_1 COMPLETED
 accounted ${r}_1
@@ -286,12 +291,14 @@ cat >two.sh <<'END'
 #!/bin/bash
 #SBATCH -N 2 --ntasks=4 --ntasks-per-node=2 --gpus-per-node=2 -t 5 -o two.out
 try() { echo "\$ $*"; "$@" 2>&1 | sort; echo "=> ${PIPESTATUS[0]}"; }
-here='^(CUDA_VIS|SLURM_(NTASKS|NNODES|TASKS_PER|JOB_(ID|NAME|NODELIST|NUM|CPUS|GPUS|ACC|PART|QOS)|GPUS|CPUS_ON|NODEID|PROCID|LOCALID|GTIDS|NODELIST|STEP_N|STEP_TASKS|STEP_ID))'
+here='JOB_(ID|NAME|NODELIST|NUM|CPUS|GPUS|ACC|PART|QOS)|GPUS|CPUS_ON|NODEID|PROCID|LOCALID|GTIDS|NODELIST|STEP_(N|T|ID)'
+here="^(CUDA_VIS|SLURM_(NTASKS|NNODES|TASKS_PER|$here))"
 env | grep -E "$here" | sort
 try scontrol show hostnames
 try srun --nodes=2 --ntasks=4 --ntasks-per-node=2 -J foo --gpus-per-node=2 --mpi=pmix sh -c \
     'if [ $SLURM_PROCID = 3 ]; then env | grep -E "'"$here"'|^PMIX_RANK|^PMIX_NAMES|^SLURM_MPI"; fi'
-try srun --label --nodes=2 --ntasks=4 --ntasks-per-node=2 sh -c 'echo $SLURM_PROCID $SLURM_LOCALID $SLURM_NODEID $SLURMD_NODENAME'
+try srun --label --nodes=2 --ntasks=4 --ntasks-per-node=2 sh -c \
+    'echo $SLURM_PROCID $SLURM_LOCALID $SLURM_NODEID $SLURMD_NODENAME'
 try srun --mpi=pmi2 -N1 -n1 sh -c 'env | grep -E "^PMI_(RANK|SIZE|JOBID)|^SLURM_STEP_N|^SLURM_N"'
 try srun --ntasks=4 sh -c 'exit $SLURM_PROCID'
 try srun -N1 -n2 --kill-on-bad-exit=1 sh -c '[ $SLURM_PROCID != 1 ] || exit 5; exec sleep 60'
@@ -315,7 +322,7 @@ submit t two.sh
 later $t COMPLETED
 accounted $t
 call cat two.out
-call sacct --noheader --parsable2 --jobs=$t --format=JobID,JobName,State,ExitCode,DerivedExitCode,NNodes,NTasks,AllocCPUS
+call sacct -nP --jobs=$t --format=JobID,JobName,State,ExitCode,DerivedExitCode,NNodes,NTasks,AllocCPUS
 call sacct --noheader --parsable2 --allocations --jobs=$t --format=AllocTRES,ReqCPUS,ReqNodes,WorkDir
 """,
     "containers": r"""
@@ -418,8 +425,15 @@ class Side:
     def run_script(self, section: str) -> dict[int, Answer]:
         folder = f"{self.folder}/{section.replace(' ', '-')}"
         put = f"mkdir -p {folder} && cd {folder} && cat >.script && bash .script"
-        given = {"input": PRELUDE + SECTIONS[section], "env": dict(self.env), "timeout": 200}
-        done = subprocess.run([*self.ssh, put], capture_output=True, text=True, check=False, **given)
+        done = subprocess.run(
+            [*self.ssh, put],
+            input=PRELUDE + SECTIONS[section],
+            env=dict(self.env),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=240,
+        )
         assert done.returncode == 0, done.stderr
         assert not done.stderr, done.stderr
         return self.read(done.stdout, folder)

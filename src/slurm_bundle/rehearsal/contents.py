@@ -72,7 +72,9 @@ def read_values(config: Path) -> dict[str, tuple[str, ...]]:
     names = re.findall(r"^readonly ([A-Z_]+)=", config.read_text(errors="surrogateescape"), re.MULTILINE)
     shows = [f'printf "%s\\0" {name} "${{#{name}[@]}}" ${{{name}[@]+"${{{name}[@]}}"}}' for name in names]
     script = "\n".join(['. "$1"', *shows])
-    done = subprocess.run([shutil.which("bash") or "bash", "-c", script, "bash", config], capture_output=True, check=False)
+    done = subprocess.run(
+        [shutil.which("bash") or "bash", "-c", script, "bash", config], capture_output=True, check=False
+    )
     if done.returncode:
         raise ContentsError(f"{config} cannot be read by bash: {done.stderr.decode(errors='replace').strip()}")
     items = done.stdout.decode(errors="surrogateescape").split("\0")[:-1]

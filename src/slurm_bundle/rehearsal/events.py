@@ -15,7 +15,7 @@ TOLD_OF_GIT = ("clone", "fetch", "push", "checkout", "stash")
 
 @dataclass(frozen=True)
 class Event:
-    """A call: when it began (seconds by the clock there), how long it took, on which side, what it was, how it ended."""
+    """A call: when it began (seconds by the clock there), how long it took, its side, what it was, how it ended."""
 
     time: float
     seconds: float

@@ -1,4 +1,4 @@
-"""A copy of a bundle to rehearse: the same bytes, but for the paths on the cluster, which lie in the rehearsal's folder.
+"""A copy of a bundle to rehearse: the same bytes, but for the paths on the cluster, which lie in the rehearsal.
 
 A rehearsal has no root, so /lustre/users/me cannot be made; PLACE/cluster/lustre/users/me can. Only lines that hold
 nothing but values are touched: those of config.sh, `readonly NAME='/...'` and #SBATCH lines of the scripts for the
@@ -37,12 +37,13 @@ def copy_bundle(contents: Contents, target: Path, cluster: Path, repository: Pat
     `files` a folder for made-up files to send.
     """
     shutil.copytree(contents.folder, target, ignore=shutil.ignore_patterns(".run"))
-    for path in (target, *target.rglob("*")):  # the bundle may be read-only
-        path.chmod(path.stat().st_mode | 0o200)
+    for place in (target, *target.rglob("*")):  # the bundle may be read-only
+        place.chmod(place.stat().st_mode | 0o200)
     moved = list(take_in_for(contents, target, repository, files))
-    for path in ("config.sh", "build.slurm", *([] if contents.batch_script else ["recipes/job.slurm"])):
-        if (target / path).exists():
-            moved += rewrite(target / path, path, move_paths((target / path).read_text(errors="surrogateescape"), cluster))
+    for name in ("config.sh", "build.slurm", *([] if contents.batch_script else ["recipes/job.slurm"])):
+        if (target / name).exists():
+            text = (target / name).read_text(errors="surrogateescape")
+            moved += rewrite(target / name, name, move_paths(text, cluster))
     return tuple(moved)
 
 
@@ -69,7 +70,8 @@ def take_in_for(contents: Contents, target: Path, repository: Path, files: Path)
     extra = contents.values.get("EXTRA_FILES", ())
     if any(not Path(file).exists() for file in extra):
         made = [Path(file) if Path(file).exists() else make_file(files / Path(file).name) for file in extra]
-        text = assign(text, "EXTRA_FILES", "(" + " ".join("'" + str(path).replace("'", "'\\''") + "'" for path in made) + ")")
+        words = ("'" + str(path).replace("'", "'\\''") + "'" for path in made)
+        text = assign(text, "EXTRA_FILES", f"({' '.join(words)})")
     yield from rewrite(target / "config.sh", "config.sh", text)
 
 
@@ -92,22 +94,20 @@ def rewrite(path: Path, name: str, text: str) -> list[Moved]:
     return [Moved(name, before, after) for before, after in pairs if before != after]
 
 
-def make_folders(contents: Contents, target: Path) -> None:
-    """Make what a site has before anybody comes: the folder to work in, and what is mounted. `contents` is of the copy."""
-    home = target
+def make_folders(copy: Contents, home: Path) -> None:
+    """Make what a site has before anybody comes: the folder to work in, what is mounted, an image file."""
     for name in ("REMOTE_CWD", "USER_ROOT"):
-        if contents.value(name):
-            at_home(contents.value(name), home).mkdir(parents=True, exist_ok=True)
-    image = contents.value("ENROOT_IMAGE")
-    texts = [contents.text(path) for path in ("build.slurm", "recipes/job.slurm")]
-    for text in texts:
+        if copy.value(name):
+            at_home(copy.value(name), home).mkdir(parents=True, exist_ok=True)
+    images = [copy.value("ENROOT_IMAGE")]
+    for text in map(copy.text, ("build.slurm", "recipes/job.slurm")):
         for found in MOUNTS.finditer(text):
-            for source in re.findall(r"(?:^|,)\$?'([^':]+)", found["list"]):
-                if source.startswith("/"):
-                    Path(source).mkdir(parents=True, exist_ok=True)
-        image = image or "".join(re.findall(r"^readonly CONTAINER_IMAGE='(/[^']+)'", text, re.MULTILINE))
-    if image.startswith("/"):
-        make_image(Path(image))
+            for source in re.findall(r"(?:^|,)\$?'(/[^':]+)", found["list"]):
+                Path(source).mkdir(parents=True, exist_ok=True)
+        images += re.findall(r"^readonly CONTAINER_IMAGE='(/[^']+)'", text, re.MULTILINE)
+    for image in images:
+        if image.startswith("/"):
+            make_image(Path(image))
 
 
 def make_image(path: Path) -> None:

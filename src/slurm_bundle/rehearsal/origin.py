@@ -26,7 +26,9 @@ def ask(folder: Path, *arguments: str, quiet: bool = True) -> str:
 
 def make_origin(origin: Path, repository: Path, *, refusal: str = "") -> None:
     """A bare repository that has all that `repository` has, on the branch main. With `refusal`, it takes no push."""
-    subprocess.run(["git", "init", "--quiet", "--bare", "--template=", str(origin)], check=True, env={**os.environ, **QUIET})
+    subprocess.run(
+        ["git", "init", "--quiet", "--bare", "--template=", str(origin)], check=True, env={**os.environ, **QUIET}
+    )
     for name, value in (("gc.auto", "0"), ("receive.autogc", "false"), ("receive.shallowUpdate", "true")):
         ask(origin, "config", name, value)
     objects = ask(repository, "rev-parse", "--path-format=absolute", "--git-path", "objects")
@@ -85,7 +87,9 @@ def make_repository(folder: Path) -> None:
     """A small repository with work that is not committed, for a bundle whose own is not on this machine."""
     folder.mkdir(parents=True)
     subprocess.run(["git", "init", "--quiet", "--template=", str(folder)], check=True, env={**os.environ, **QUIET})
-    (folder / "README.md").write_text("Made up for a rehearsal: the repository of this bundle is not on this machine.\n")
+    (folder / "README.md").write_text(
+        "Made up for a rehearsal: the repository of this bundle is not on this machine.\n"
+    )
     (folder / "hello.py").write_text('print("hello")\n')
     ask(folder, "add", "--all")
     ask(folder, *PERSON, "commit", "--quiet", "--message=First")
@@ -93,13 +97,14 @@ def make_repository(folder: Path) -> None:
     (folder / "notes.txt").write_text("not tracked\n")
 
 
-def photograph(repository: Path) -> dict[str, tuple[int, ...]]:
-    """Each file of a repository with its kind, size and times; but for objects, whose times git itself renews."""
+def photograph(repository: Path) -> dict[str, tuple[int, int, int]]:
+    """Each file of a repository with its kind, size and time; but for objects, whose times git itself renews."""
     taken = {}
     for folder, folders, files in os.walk(repository):
         for name in [*files, *folders]:
             path = f"{folder}/{name}"
             what = os.lstat(path)
-            inside = path.startswith(f"{repository}/.git/objects")
-            taken[path] = (what.st_mode, what.st_size if name in files else 0, 0 if inside or name in folders else what.st_mtime_ns)
+            renewed = name in folders or path.startswith(f"{repository}/.git/objects")
+            size = what.st_size if name in files else 0
+            taken[path] = (what.st_mode, size, 0 if renewed else what.st_mtime_ns)
     return taken

@@ -20,7 +20,20 @@ from slurm_bundle.rehearsal.standins.place import Place
 from slurm_bundle.rehearsal.standins.records import escape, store_record
 
 START = Path(__file__).parent / "standins" / "start.py"
-FOLDERS = ("home", "cluster", "tmp", "counts", "sent", "slurm/jobs", "slurm/steps", "slurm/spool", "slurm/containers", "git/local", "git/login", "git/node")
+FOLDERS = (
+    "home",
+    "cluster",
+    "tmp",
+    "counts",
+    "sent",
+    "slurm/jobs",
+    "slurm/steps",
+    "slurm/spool",
+    "slurm/containers",
+    "git/local",
+    "git/login",
+    "git/node",
+)
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@")
 LINUX_ONLY = ("timeout",)  # a Mac has none, and a login node is no Mac
 FIRST_JOB = 4001  # the id of the first job: no small number, which might be taken for a count
@@ -188,7 +201,7 @@ class Practice:
         }
 
     def run_local(self, words: list[str], on_line: Callable[[str], None]) -> int:
-        """Run a command of the local side below the keeper, and give its exit code; each line that it says is handed on.
+        """Run a command of the local side below the keeper, and give its exit code; `on_line` is given what it says.
 
         On an interrupt, the command gets one, too, and is waited for.
         """

@@ -218,7 +218,9 @@ def site_for(contents: Contents) -> dict[str, str]:
     nodes = max([1, *(int(text.partition("-")[0]) for text in contents.asked("nodes") if text[:1].isdigit())])
     tasks = max([1, *(int(text) for text in contents.asked("ntasks-per-node") if text.isdigit())])
     cpus = max([1, *(int(text) for text in contents.asked("cpus-per-task") if text.isdigit())])
-    gpus = [int(text.rpartition(":")[2]) for text in contents.asked("gpus-per-node") if text.rpartition(":")[2].isdigit()]
+    gpus = [
+        int(text.rpartition(":")[2]) for text in contents.asked("gpus-per-node") if text.rpartition(":")[2].isdigit()
+    ]
     return {
         "nodes": f"node[001-{nodes + 1:03d}]",
         "cpus": str(max(64, tasks * cpus)),

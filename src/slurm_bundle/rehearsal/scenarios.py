@@ -54,7 +54,15 @@ SCENARIOS = {
         Scenario(
             "build-failure",
             "the compiler finds an error",
-            ({"on": "play", "kind": "build", "what": "fail", "code": "2", "text": "part_3.c:7:1: error: expected ';'"},),
+            (
+                {
+                    "on": "play",
+                    "kind": "build",
+                    "what": "fail",
+                    "code": "2",
+                    "text": "part_3.c:7:1: error: expected ';'",
+                },
+            ),
             ((6, "BUILD_FAILED"),),
             needs="build",
         ),
@@ -87,7 +95,7 @@ SCENARIOS = {
                     "kind": "job",
                     "at": "40",
                     "state": "OUT_OF_MEMORY",
-                    "text": "slurmstepd: error: Detected 1 oom_kill event. Some of the step tasks have been OOM Killed.",
+                    "text": "slurmstepd: error: Detected 1 oom_kill event. Some of the tasks have been OOM Killed.",
                 },
             ),
             ((10, "OUT_OF_MEMORY"),),
@@ -162,7 +170,13 @@ SCENARIOS = {
                     "do": "yes",
                     "err": f"sbatch: error: Batch job submission failed: {TIMED_OUT}\n",
                 },
-                {"on": "squeue", "while": "job", "times": "2", "delay": "10", "err": f"slurm_load_jobs error: {TIMED_OUT}\n"},
+                {
+                    "on": "squeue",
+                    "while": "job",
+                    "times": "2",
+                    "delay": "10",
+                    "err": f"slurm_load_jobs error: {TIMED_OUT}\n",
+                },
             ),
         ),
         Scenario(
@@ -182,7 +196,12 @@ SCENARIOS = {
         Scenario(
             "push-rejected",
             "origin takes no new branch",
-            ({"on": "origin", "err": "error: GH013: Repository rule violations found: creating branches is not allowed"},),
+            (
+                {
+                    "on": "origin",
+                    "err": "error: GH013: Repository rule violations found: creating branches is not allowed",
+                },
+            ),
             ((5, ""),),
         ),
         Scenario(

@@ -6,7 +6,7 @@ import time
 from slurm_bundle.rehearsal.standins.clock import Clock
 from slurm_bundle.rehearsal.standins.getopt import Options
 from slurm_bundle.rehearsal.standins.jobs import Job, Jobs
-from slurm_bundle.rehearsal.standins.place import Place, Stop, complain
+from slurm_bundle.rehearsal.standins.place import Place, StopError, complain
 from slurm_bundle.rehearsal.standins.request import Request, add_job
 from slurm_bundle.rehearsal.standins.site import Site
 
@@ -20,7 +20,8 @@ class Allocating:
         self.place, self.command, self.jobs = place, command, Jobs(place)
         job = Request(place, site, command, options, Clock(place).now()).read()
         job.update(
-            name=job["name"] or name, kind="alloc", command=name if command == "srun" else "", submitted_from=os.getcwd(), session=str(os.getpid()),
+            name=job["name"] or name, kind="alloc", command=name if command == "srun" else "",
+            submitted_from=os.getcwd(), session=str(os.getpid()),
             said_tasks="yes" if "ntasks" in options or "ntasks-per-node" in options else "",
             said_cpus="yes" if "cpus-per-task" in options else "",
         )  # fmt: skip
@@ -44,7 +45,7 @@ class Allocating:
             if job["state"] == "RUNNING":
                 break
             if job.has_ended:
-                raise Stop(1, f"{self.command}: error: Job allocation {job.id} has been revoked")
+                raise StopError(1, f"{self.command}: error: Job allocation {job.id} has been revoked")
             if not told and time.monotonic() - began > PATIENCE:
                 told = True
                 if self.command == "salloc":

@@ -7,7 +7,7 @@ of ours. To make time fly, the second is moved on.
 import os
 import time
 
-from slurm_bundle.rehearsal.standins.place import Place, Stop
+from slurm_bundle.rehearsal.standins.place import Place, StopError
 from slurm_bundle.rehearsal.standins.records import write_whole
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -45,14 +45,14 @@ class Clock:
 def run_sleep(place: Place, words: list[str]) -> int:
     """sleep NUMBER[smhd]..."""
     if not words:
-        raise Stop(1, "sleep: missing operand", "Try 'sleep --help' for more information.")
+        raise StopError(1, "sleep: missing operand", "Try 'sleep --help' for more information.")
     total = 0.0
     for word in words:
         number, unit = (word[:-1], word[-1]) if word[-1:] in UNITS else (word, "s")
         try:
             total += float(number) * UNITS[unit]
         except ValueError:
-            raise Stop(1, f"sleep: invalid time interval '{word}'") from None
+            raise StopError(1, f"sleep: invalid time interval '{word}'") from None
     Clock(place).sleep(total)
     return 0
 
@@ -110,4 +110,4 @@ def find_real(place: Place, name: str, words: list[str]) -> None:
         path = f"{folder}/{name}"
         if os.access(path, os.X_OK) and not os.path.realpath(path).startswith(f"{os.path.realpath(place.root)}/bin/"):
             os.execv(path, [name, *words])
-    raise Stop(127, f"{name}: command not found")
+    raise StopError(127, f"{name}: command not found")

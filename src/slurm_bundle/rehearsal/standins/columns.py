@@ -5,7 +5,12 @@ from slurm_bundle.rehearsal.standins.jobs import ACTIVE, STATES, Job
 from slurm_bundle.rehearsal.standins.scheduler import node_memory
 from slurm_bundle.rehearsal.standins.times import show_memory, show_short, show_stamp
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 NULL = "(null)"
+UNKNOWABLE = ("None", "JobHeldUser", "JobHeldAdmin", "Dependency", "DependencyNeverSatisfied")
 
 
 def is_pending(job: Job) -> bool:
@@ -75,14 +80,14 @@ def dependency_of(job: Job, everyone: list[Job]) -> str:
 
 # What squeue --format may name: the letter, its heading, and the value.
 HEADINGS = {
-    "a": "ACCOUNT", "A": "JOBID", "b": "TRES_PER_NODE", "B": "EXEC_HOST", "c": "MIN_CPUS", "C": "CPUS", "d": "MIN_TMP_DISK",
-    "D": "NODES", "e": "END_TIME", "E": "DEPENDENCY", "f": "FEATURES", "F": "ARRAY_JOB_ID", "g": "GROUP",
-    "G": "GROUP", "h": "OVER_SUBSCRIBE", "i": "JOBID", "j": "NAME", "k": "COMMENT", "K": "ARRAY_TASK_ID",
-    "l": "TIME_LIMIT", "L": "TIME_LEFT", "m": "MIN_MEMORY", "M": "TIME", "n": "REQ_NODES", "N": "NODELIST",
-    "o": "COMMAND", "p": "PRIORITY", "P": "PARTITION", "q": "QOS", "Q": "PRIORITY", "r": "REASON",
-    "R": "NODELIST(REASON)", "S": "START_TIME", "t": "ST", "T": "STATE", "u": "USER", "U": "UID",
-    "v": "RESERVATION", "V": "SUBMIT_TIME", "w": "WCKEY", "W": "LICENSES", "x": "EXC_NODES", "y": "NICE",
-    "Y": "SCHEDNODES", "Z": "WORK_DIR",
+    "a": "ACCOUNT", "A": "JOBID", "b": "TRES_PER_NODE", "B": "EXEC_HOST", "c": "MIN_CPUS", "C": "CPUS",
+    "d": "MIN_TMP_DISK", "D": "NODES", "e": "END_TIME", "E": "DEPENDENCY", "f": "FEATURES", "F": "ARRAY_JOB_ID",
+    "g": "GROUP", "G": "GROUP", "h": "OVER_SUBSCRIBE", "i": "JOBID", "j": "NAME", "k": "COMMENT",
+    "K": "ARRAY_TASK_ID", "l": "TIME_LIMIT", "L": "TIME_LEFT", "m": "MIN_MEMORY", "M": "TIME", "n": "REQ_NODES",
+    "N": "NODELIST", "o": "COMMAND", "p": "PRIORITY", "P": "PARTITION", "q": "QOS", "Q": "PRIORITY", "r": "REASON",
+    "R": "NODELIST(REASON)", "S": "START_TIME", "t": "ST", "T": "STATE", "u": "USER", "U": "UID", "v": "RESERVATION",
+    "V": "SUBMIT_TIME", "w": "WCKEY", "W": "LICENSES", "x": "EXC_NODES", "y": "NICE", "Y": "SCHEDNODES",
+    "Z": "WORK_DIR",
 }  # fmt: skip
 
 
@@ -110,11 +115,12 @@ def queue_value(letter: str, row: Row, everyone: list[Job], estimate: float | No
     end, start = end_of(job, estimate), start_of(job, estimate)
     plain = {
         "a": "account", "g": "group", "G": "gid", "j": "name", "P": "partition", "q": "qos",
-        "r": "reason", "T": "state", "u": "user", "U": "uid", "Z": "workdir", "N": "nodelist", "y": "nice", "n": "requested",
+        "r": "reason", "T": "state", "u": "user", "U": "uid", "Z": "workdir", "N": "nodelist", "y": "nice",
+        "n": "requested",
     }  # fmt: skip
     if letter in plain:
         return job[plain[letter]]
-    values = {
+    values: dict[str, Callable[[], str]] = {
         "i": row.shown_id, "A": lambda: job["array"] or job.id, "F": lambda: job["array"] or job.id, "K": row.task_text,
         "t": lambda: STATES[job["state"]], "R": lambda: nodes_or_reason(job),
         "S": lambda: show_stamp(start), "e": lambda: show_stamp(end), "V": lambda: show_stamp(job.time("submit")),
@@ -124,7 +130,8 @@ def queue_value(letter: str, row: Row, everyone: list[Job], estimate: float | No
         "c": lambda: str(max(job.number("tasks_per_node"), 1) * job.number("cpus_per_task", 1)),
         "b": lambda: gres_of(job) or "N/A", "B": lambda: expand(job["nodelist"])[0] if job["nodelist"] else "n/a",
         "o": lambda: job["command"] or NULL, "k": lambda: job["comment"] or NULL,
-        "E": lambda: dependency_of(job, everyone), "f": lambda: job["features"] or NULL, "d": lambda: "0", "Q": lambda: str(priority_of(job)),
+        "E": lambda: dependency_of(job, everyone), "f": lambda: job["features"] or NULL, "d": lambda: "0",
+        "Q": lambda: str(priority_of(job)),
         "h": lambda: "NO" if job["exclusive"] else "OK", "v": lambda: NULL, "w": lambda: NULL, "W": lambda: NULL,
         "x": lambda: job["excluded"], "Y": lambda: NULL, "p": lambda: f"{priority_of(job) / 2**32:.14f}",
     }  # fmt: skip
@@ -139,13 +146,7 @@ def is_shown(job: Job, now: float, min_age: int) -> bool:
 
 def estimate_of(job: Job, everyone: list[Job], now: float) -> float | None:
     """When a pending job may start, as far as the controller would have it worked out."""
-    if not is_pending(job) or job["reason"] in (
-        "None",
-        "JobHeldUser",
-        "JobHeldAdmin",
-        "Dependency",
-        "DependencyNeverSatisfied",
-    ):
+    if not is_pending(job) or job["reason"] in UNKNOWABLE:
         return None
     if job["estimate"]:
         return job.time("estimate")

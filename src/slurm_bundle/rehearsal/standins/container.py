@@ -9,7 +9,7 @@ Messages are those of pyxis 0.24, as the plugin of the test cluster gives them.
 import os
 
 from slurm_bundle.rehearsal.standins.getopt import Options
-from slurm_bundle.rehearsal.standins.place import Place, Stop, complain
+from slurm_bundle.rehearsal.standins.place import Place, StopError, complain
 from slurm_bundle.rehearsal.standins.site import Site
 
 ONCE = ("image", "workdir", "name", "save")
@@ -19,9 +19,9 @@ PAIRS = ("mount-home", "remap-root", "entrypoint")
 def check_options(command: str, options: Options) -> None:
     """Refuse what the plugin refuses before anything is submitted."""
 
-    def refuse(option: str, value: str, *lines: str) -> Stop:
+    def refuse(option: str, value: str, *lines: str) -> StopError:
         texts = [f"{command}: error: pyxis: {line}" for line in lines]
-        return Stop(255, *texts, f"{command}: error: Invalid --{option} argument: {value}")
+        return StopError(255, *texts, f"{command}: error: Invalid --{option} argument: {value}")
 
     for option in ONCE:
         values = [value for name, value in options.given if name == f"container-{option}"]
@@ -74,9 +74,8 @@ class Container:
         """Say which options go unheeded, as there is no container."""
         for name in ("mounts", "workdir", "writable", "readonly", "save"):
             if not self.wanted and f"container-{name}" in self.options:
-                complain(
-                    f"srun: error: pyxis: ignoring --container-{name} because neither --container-image nor --container-name is set"
-                )
+                why = "because neither --container-image nor --container-name is set"
+                complain(f"srun: error: pyxis: ignoring --container-{name} {why}")
 
     def path(self, node: str) -> str:
         return f"{self.place.slurm}/containers/{node}+{self.label}"
@@ -139,10 +138,12 @@ class Container:
         if not path or not self.wanted:
             return
         if not os.path.isdir(os.path.dirname(path) or "."):
-            complain(
-                f"slurmstepd: error: pyxis: printing enroot log file:\nslurmstepd: error: pyxis:     [ERROR] No such file or directory: {path}"
-            )
-            complain(f"slurmstepd: error: pyxis: failed to export container {self.label} to {path}")
+            for line in (
+                "printing enroot log file:",
+                f"    [ERROR] No such file or directory: {path}",
+                f"failed to export container {self.label} to {path}",
+            ):
+                complain(f"slurmstepd: error: pyxis: {line}")
             return
         with open(path, "w") as file:
             file.write(f"hsqs {self.image}\n")

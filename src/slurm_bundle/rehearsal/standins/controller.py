@@ -153,10 +153,8 @@ class Controller:
         job.update(state="COMPLETING", ending=state, reason=REASONS.get(state, job["reason"]), wants="")
         if job["kind"] == "batch":
             node = expand(job["nodelist"])[0]
-            self.runner.write_log(
-                job,
-                f"slurmstepd: error: *** JOB {job.id} ON {node} CANCELLED AT {show_stamp(now)}{WHY_CANCELLED.get(state, '')} ***\n",
-            )
+            when = f"{show_stamp(now)}{WHY_CANCELLED.get(state, '')}"
+            self.runner.write_log(job, f"slurmstepd: error: *** JOB {job.id} ON {node} CANCELLED AT {when} ***\n")
         wait = max(self.site.number("kill_wait"), LEAST_WAIT * self.clock.read()[2])
         job["kill_at"] = repr(now + wait)
         self.wait_until(now + wait)
@@ -244,8 +242,9 @@ class Controller:
             self.begin_end(job, "CANCELLED", now)
 
     def meet_fault(self, job: Job, now: float) -> None:
-        """on=job: kind=, pending=SECONDS or forever with reason= and start=, state= so many seconds (at=) after its start,
-        fly= how far the clock jumps then."""
+        """on=job: kind= of the job; pending= for so many seconds, or forever with reason= and start=; and so many
+        seconds after it began (at=): text= for its log, state= how it ends, fly= how far the clock jumps.
+        """
         if not job["role"]:
             return
         kind = "job" if job["role"] == "own" else job["role"]

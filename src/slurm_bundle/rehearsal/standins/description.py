@@ -12,52 +12,8 @@ from slurm_bundle.rehearsal.standins.times import show_long, show_memory, show_s
 
 def describe_job(job: Job, everyone: list[Job], now: float, tasks: str = "") -> list[str]:
     """The lines of a job; `tasks` are those of an array that wait together, as 1-4%2."""
-    estimate = columns.estimate_of(job, everyone, now)
-    nodes, cpus = columns.node_count(job), columns.cpu_count(job)
-    pending = columns.is_pending(job)
-    unknown = "Unknown"
-    waiting = pending and job["reason"] in ("JobHeldUser", "JobHeldAdmin", "Dependency", "DependencyNeverSatisfied")
-    eligible = unknown if waiting else show_stamp(job.time("begin") or job.time("submit"))
-    accrued = unknown if waiting or job["reason"] == "BeginTime" else show_stamp(job.time("submit"))
-    array = f" ArrayJobId={job['array']} ArrayTaskId={tasks or job['task']}" if job["array"] else ""
-    if array and job["throttle"] and pending:
-        array += f" ArrayTaskThrottle={job['throttle']}"
-    code = job["exit"] or "0:0"
-    if job["state"] in ("CANCELLED", "TIMEOUT", "PREEMPTED") and job["nodelist"]:
-        code = "0:15"
-    per_node = job.number("tasks_per_node")
-    lines = [
-        f"JobId={job.id}{array} JobName={job['name']}",
-        f"UserId={job['user']}({job['uid']}) GroupId={job['group']}({job['gid']}) MCS_label=N/A",
-        f"Priority={columns.priority_of(job)} Nice={job['nice']} Account={job['account']} QOS={job['qos']}",
-        f"JobState={job['state']} Reason={job['reason']} Dependency={columns.dependency_of(job, everyone)}",
-        f"Requeue={job['requeue']} Restarts={job['restarts']} BatchFlag={int(job['kind'] == 'batch')} Reboot=0 ExitCode={code}",
-        f"RunTime={show_long(job.elapsed(now) if job['nodelist'] else 0)} TimeLimit={show_long(job.number('limit'))} "
-        f"TimeMin={show_long(job.number('time_min')) if job['time_min'] else 'N/A'}",
-        f"SubmitTime={show_stamp(job.time('submit'))} EligibleTime={eligible}",
-        f"AccrueTime={accrued}",
-        f"StartTime={show_stamp(columns.start_of(job, estimate), unknown=unknown)} "
-        f"EndTime={show_stamp(columns.end_of(job, estimate), unknown=unknown)} Deadline=N/A",
-        f"SuspendTime=None SecsPreSuspend=0 LastSchedEval={show_stamp(job.time('start') or job.time('submit'))} Scheduler=Main",
-        f"Partition={job['partition']} AllocNode:Sid=login1:{job['session'] or 1}",
-        f"ReqNodeList={job['requested'] or NULL} ExcNodeList={job['excluded'] or NULL}",
-        f"NodeList={job['nodelist']}",
-    ]
-    if job["nodelist"]:
-        lines.append(f"BatchHost={expand(job['nodelist'])[0]}")
-    asked = tres(cpus, columns.memory_total(job), nodes, job.number("gpus") * nodes, billing=True)
-    lines += [
-        f"NumNodes={f'{nodes}-{nodes}' if pending and job['said_nodes'] else nodes} NumCPUs={cpus} NumTasks={job['tasks']} CPUs/Task={job['cpus_per_task']} ReqB:S:C:T=0:0:*:*",
-        f"TRES={order_as_scontrol(asked)}",
-        f"Socks/Node=* NtasksPerN:B:S:C={per_node}:0:*:* CoreSpec=*",
-        f"MinCPUsNode={max(per_node, 1) * job.number('cpus_per_task', 1)} "
-        f"{'MinMemoryNode' if job['memory'] else 'MinMemoryCPU'}={columns.memory_of(job)} MinTmpDiskNode=0",
-        f"Features={job['features'] or NULL} DelayBoot=00:00:00",
-        f"OverSubscribe={'NO' if job['exclusive'] else 'OK'} Contiguous=0 Licenses={job['licenses'] or NULL} "
-        f"Network={job['network'] or NULL}",
-        f"Command={job['command'] or NULL}",
-        f"WorkDir={job['workdir']}",
-    ]
+    lines = [*describe_state(job, everyone, now, tasks), *describe_size(job)]
+    lines += [f"Command={job['command'] or NULL}", f"WorkDir={job['workdir']}"]
     if job["comment"]:
         lines.append(f"Comment={job['comment']} ")
     if job["kind"] == "batch":
@@ -65,6 +21,74 @@ def describe_job(job: Job, everyone: list[Job], now: float, tasks: str = "") -> 
         lines += [f"StdErr={err}", f"StdIn={job['stdin']}", f"StdOut={out}"]
     lines.append("Power=")
     return [*lines, *([f"TresPerNode={columns.gres_of(job)}"] if job["gpus"] else []), ""]
+
+
+def describe_state(job: Job, everyone: list[Job], now: float, tasks: str) -> list[str]:
+    """Who it is, how it is, and since when."""
+    estimate = columns.estimate_of(job, everyone, now)
+    run_time = show_long(job.elapsed(now) if job["nodelist"] else 0)
+    least = show_long(job.number("time_min")) if job["time_min"] else "N/A"
+    start = show_stamp(columns.start_of(job, estimate), unknown="Unknown")
+    end = show_stamp(columns.end_of(job, estimate), unknown="Unknown")
+    seen = show_stamp(job.time("start") or job.time("submit"))
+    eligible, accrued = eligible_since(job)
+    return [
+        f"JobId={job.id}{array_words(job, tasks)} JobName={job['name']}",
+        f"UserId={job['user']}({job['uid']}) GroupId={job['group']}({job['gid']}) MCS_label=N/A",
+        f"Priority={columns.priority_of(job)} Nice={job['nice']} Account={job['account']} QOS={job['qos']}",
+        f"JobState={job['state']} Reason={job['reason']} Dependency={columns.dependency_of(job, everyone)}",
+        f"Requeue={job['requeue']} Restarts={job['restarts']} BatchFlag={int(job['kind'] == 'batch')} Reboot=0 "
+        f"ExitCode={exit_of(job)}",
+        f"RunTime={run_time} TimeLimit={show_long(job.number('limit'))} TimeMin={least}",
+        f"SubmitTime={show_stamp(job.time('submit'))} EligibleTime={eligible}",
+        f"AccrueTime={accrued}",
+        f"StartTime={start} EndTime={end} Deadline=N/A",
+        f"SuspendTime=None SecsPreSuspend=0 LastSchedEval={seen} Scheduler=Main",
+    ]
+
+
+def array_words(job: Job, tasks: str) -> str:
+    if not job["array"]:
+        return ""
+    throttle = f" ArrayTaskThrottle={job['throttle']}" if job["throttle"] and columns.is_pending(job) else ""
+    return f" ArrayJobId={job['array']} ArrayTaskId={tasks or job['task']}{throttle}"
+
+
+def exit_of(job: Job) -> str:
+    if job["state"] in ("CANCELLED", "TIMEOUT", "PREEMPTED") and job["nodelist"]:
+        return "0:15"
+    return job["exit"] or "0:0"
+
+
+def eligible_since(job: Job) -> tuple[str, str]:
+    """EligibleTime and AccrueTime."""
+    held = ("JobHeldUser", "JobHeldAdmin", "Dependency", "DependencyNeverSatisfied")
+    waiting = columns.is_pending(job) and job["reason"] in held
+    eligible = "Unknown" if waiting else show_stamp(job.time("begin") or job.time("submit"))
+    accrued = "Unknown" if waiting or job["reason"] == "BeginTime" else show_stamp(job.time("submit"))
+    return eligible, accrued
+
+
+def describe_size(job: Job) -> list[str]:
+    """Where it runs, and what it has or asks for."""
+    nodes, cpus, per_node = columns.node_count(job), columns.cpu_count(job), job.number("tasks_per_node")
+    count = f"{nodes}-{nodes}" if columns.is_pending(job) and job["said_nodes"] else str(nodes)
+    least = max(per_node, 1) * job.number("cpus_per_task", 1)
+    memory = "MinMemoryNode" if job["memory"] else "MinMemoryCPU"
+    asked = tres(cpus, columns.memory_total(job), nodes, job.number("gpus") * nodes, billing=True)
+    return [
+        f"Partition={job['partition']} AllocNode:Sid=login1:{job['session'] or 1}",
+        f"ReqNodeList={job['requested'] or NULL} ExcNodeList={job['excluded'] or NULL}",
+        f"NodeList={job['nodelist']}",
+        *([f"BatchHost={expand(job['nodelist'])[0]}"] if job["nodelist"] else []),
+        f"NumNodes={count} NumCPUs={cpus} NumTasks={job['tasks']} CPUs/Task={job['cpus_per_task']} ReqB:S:C:T=0:0:*:*",
+        f"TRES={order_as_scontrol(asked)}",
+        f"Socks/Node=* NtasksPerN:B:S:C={per_node}:0:*:* CoreSpec=*",
+        f"MinCPUsNode={least} {memory}={columns.memory_of(job)} MinTmpDiskNode=0",
+        f"Features={job['features'] or NULL} DelayBoot=00:00:00",
+        f"OverSubscribe={'NO' if job['exclusive'] else 'OK'} Contiguous=0 Licenses={job['licenses'] or NULL} "
+        f"Network={job['network'] or NULL}",
+    ]
 
 
 def log_paths(job: Job) -> tuple[str, str]:
@@ -100,7 +124,7 @@ def describe_step(job: Job, step: Job) -> list[str]:
 
 
 def describe_partition(site: Site, partition: Partition) -> list[str]:
-    count = len(site.nodes)
+    count, cpus = len(site.nodes), site.cpus * len(site.nodes)
     gpus = f",gres/gpu={site.gpus * count}" if site.gpus else ""
     return [
         f"PartitionName={partition.name}",
@@ -111,10 +135,10 @@ def describe_partition(site: Site, partition: Partition) -> list[str]:
         f"Nodes={compress(site.nodes)}",
         "PriorityJobFactor=1 PriorityTier=1 RootOnly=NO ReqResv=NO OverSubscribe=NO",
         "OverTimeLimit=NONE PreemptMode=OFF",
-        f"State=UP TotalCPUs={site.cpus * count} TotalNodes={count} SelectTypeParameters=NONE",
+        f"State=UP TotalCPUs={cpus} TotalNodes={count} SelectTypeParameters=NONE",
         "JobDefaults=(null)",
         "DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED",
-        f"TRES=cpu={site.cpus * count},mem={site.memory * count // 1024}G,node={count},billing={site.cpus * count}{gpus}",
+        f"TRES=cpu={cpus},mem={site.memory * count // 1024}G,node={count},billing={cpus}{gpus}",
     ]
 
 

@@ -1,8 +1,6 @@
-"""The environments of jobs, steps and tasks: the variables that Slurm sets, and what comes along from where it started."""
+"""The environments of jobs, steps and tasks: the variables that Slurm sets, and what comes along from outside."""
 
-import os
-
-from slurm_bundle.rehearsal.standins.hostlist import compress, counts, expand, expand_counts
+from slurm_bundle.rehearsal.standins.hostlist import counts, expand, expand_counts
 from slurm_bundle.rehearsal.standins.jobs import Job
 from slurm_bundle.rehearsal.standins.place import Place
 from slurm_bundle.rehearsal.standins.site import Site
@@ -109,7 +107,8 @@ def fill_pattern(pattern: str, job: Job, *, step: str = "", node: str = "", rank
         return pattern.replace("\\", "")
     known = {
         "j": job.id, "A": job["array"] or job.id, "a": job["task"] or "4294967294", "x": job["name"], "u": job["user"],
-        "N": node or "%N", "n": str(rank if step == "" else local) if node else "%n", "s": step or "batch", "t": str(rank), "%": "%",
+        "N": node or "%N", "n": (str(local) if step else str(rank)) if node else "%n", "s": step or "batch",
+        "t": str(rank), "%": "%",
         "J": f"{job.id}.{step}" if step else job.id, "b": str(int(job["task"] or 0) % 10),
     }  # fmt: skip
     out, rest = "", pattern
@@ -124,7 +123,3 @@ def fill_pattern(pattern: str, job: Job, *, step: str = "", node: str = "", rank
         rest = rest[len(width) + 1 :]
         out += f"%{width}{letter}" if value is None else value.zfill(int(width or 0)) if value.isdigit() else value
     return out
-
-
-def compress_nodes(names: list[str]) -> str:
-    return compress(names)

@@ -1,6 +1,7 @@
 """What goes wrong: a line of NAME=value fields, divided by tabs, for each fault of the scenario, in PLACE/faults.
 
-    on=COMMAND          the call that it strikes; where side=, only on that side; where match=, only with that in its words
+    on=COMMAND          the call that it strikes
+    side= match=        only on that side; only with that among its words
     while=KIND          only while a job of this kind (build, job) is pending or running
     after=N times=N     it lets the first N pass, and strikes so often (times=0: from then on always)
     delay=SECONDS       how long the call takes, by the clock there

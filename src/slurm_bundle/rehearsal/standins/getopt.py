@@ -4,7 +4,7 @@ A table of options is a text of words: NAME, then = (takes a value), ? (may have
 its letters: `time=t hold.H nice?`.
 """
 
-from slurm_bundle.rehearsal.standins.place import Stop
+from slurm_bundle.rehearsal.standins.place import StopError
 
 
 class Options:
@@ -33,11 +33,11 @@ class Parser:
             self.kinds[name] = mark
             self.letters.update(dict.fromkeys(letters, name))
 
-    def refuse(self, text: str) -> Stop:
-        return Stop(self.code, f"{self.command}: {text}", f'Try "{self.command} --help" for more information')
+    def refuse(self, text: str) -> StopError:
+        return StopError(self.code, f"{self.command}: {text}", f'Try "{self.command} --help" for more information')
 
     def parse(self, words: list[str]) -> Options:
-        """Read the options; without `permute` the first other word ends them. Raises Stop as getopt would complain."""
+        """Read the options; without `permute` the first other word ends them. Raises StopError as getopt says it."""
         options, queue = Options(), list(words)
         while queue:
             word = queue.pop(0)

@@ -4,7 +4,7 @@ from slurm_bundle.rehearsal.standins.environment import job_variables, node_vari
 from slurm_bundle.rehearsal.standins.getopt import Options
 from slurm_bundle.rehearsal.standins.hostlist import compress, counts, expand, expand_counts
 from slurm_bundle.rehearsal.standins.jobs import Job
-from slurm_bundle.rehearsal.standins.place import Stop, complain
+from slurm_bundle.rehearsal.standins.place import StopError, complain
 from slurm_bundle.rehearsal.standins.site import Site
 
 
@@ -29,7 +29,7 @@ def number(options: Options, name: str) -> int | None:
     if text is None:
         return None
     if not text.isdigit() or text == "0":
-        raise Stop(1, f'srun: error: Invalid numeric value "{text}" for --{name}.')
+        raise StopError(1, f'srun: error: Invalid numeric value "{text}" for --{name}.')
     return int(text)
 
 
@@ -50,12 +50,14 @@ def plan_step(job: Job, options: Options, busy: set[str], *, quiet: bool = False
         )
         per_node = None
     if nodes > len(names):
-        raise Stop(1, f"srun: error: Only allocated {len(names)} nodes asked for {nodes}")
+        raise StopError(1, f"srun: error: Only allocated {len(names)} nodes asked for {nodes}")
     tasks = tasks or nodes * (per_node or 1)
     chosen = choose(names, nodes, options, busy)
     layout = spread(tasks, [room[name] for name in chosen], per_node, each)
     if sum(layout) < tasks and "overcommit" not in options:
-        raise Stop(1, f"srun: error: Unable to create step for job {job.id}: More processors requested than permitted")
+        raise StopError(
+            1, f"srun: error: Unable to create step for job {job.id}: More processors requested than permitted"
+        )
     whole = sum(room[name] for name in chosen)
     return Layout(chosen, layout, tasks * each if "exact" in options else whole)
 
@@ -89,8 +91,10 @@ def step_variables(job: Job, site: Site, step: str, layout: Layout, options: Opt
         "SLURM_STEP_NUM_NODES": str(len(layout.nodes)), "SLURM_STEP_NUM_TASKS": str(layout.count),
         "SLURM_STEP_TASKS_PER_NODE": counts(layout.tasks), "SLURM_TASKS_PER_NODE": counts(layout.tasks),
         "SLURM_NTASKS": str(layout.count), "SLURM_NPROCS": str(layout.count), "SLURM_NNODES": str(len(layout.nodes)),
-        "SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0": counts(expand_counts(job["cpus_layout"])), "SLURM_DISTRIBUTION": distribution_of(layout).lower(), "SLURM_UMASK": "0022", "SLURM_PRIO_PROCESS": "0",
-        "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1", "SLURM_SRUN_COMM_HOST": "127.0.0.1", "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
+        "SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0": counts(expand_counts(job["cpus_layout"])),
+        "SLURM_DISTRIBUTION": distribution_of(layout).lower(), "SLURM_UMASK": "0022", "SLURM_PRIO_PROCESS": "0",
+        "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1", "SLURM_SRUN_COMM_HOST": "127.0.0.1",
+        "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
     }  # fmt: skip
     if options.get("job-name"):
         variables["SLURM_JOB_NAME"] = options.get("job-name") or ""
@@ -111,7 +115,8 @@ def task_variables(job: Job, step: str, layout: Layout, task: tuple[int, int, in
     before = sum(layout.tasks[:index])
     variables = {
         **node_variables(job, layout.nodes, index),
-        "SLURM_PROCID": str(rank), "SLURM_LOCALID": str(local), "SLURM_CPUS_ON_NODE": str(max(layout.cpus // len(layout.nodes), 1)),
+        "SLURM_PROCID": str(rank), "SLURM_LOCALID": str(local),
+        "SLURM_CPUS_ON_NODE": str(max(layout.cpus // len(layout.nodes), 1)),
         "SLURM_GTIDS": ",".join(str(before + number) for number in range(layout.tasks[index])),
         "SLURM_TOPOLOGY_ADDR": layout.nodes[index],
     }  # fmt: skip

@@ -6,7 +6,7 @@ import sys
 import time
 
 from slurm_bundle.rehearsal.standins import faults
-from slurm_bundle.rehearsal.standins.place import Place, Stop, complain
+from slurm_bundle.rehearsal.standins.place import Place, StopError, complain
 from slurm_bundle.rehearsal.standins.records import json_text
 
 # The names that this program is called by: the module that plays the part, and its function.
@@ -57,7 +57,7 @@ def play(place: Place, name: str, words: list[str]) -> int:
         if fault is None:
             return perform(place, name, words)
         return faults.suffer(place, fault, lambda: perform(place, name, words))
-    except Stop as stop:
+    except StopError as stop:
         sys.stdout.flush()
         for line in stop.lines:
             complain(line)

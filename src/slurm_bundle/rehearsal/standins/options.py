@@ -3,7 +3,7 @@
 import os
 
 from slurm_bundle.rehearsal.standins.getopt import Options, Parser
-from slurm_bundle.rehearsal.standins.place import Stop
+from slurm_bundle.rehearsal.standins.place import StopError
 
 COMMON = """
 account=A bb= bbf= begin=b cluster-constraint= clusters=M comment= constraint=C container= contiguous. core-spec=S
@@ -98,7 +98,7 @@ def split_directive(text: str) -> list[str]:
         else:
             word, begun = word + character, True
     if quote:
-        raise Stop(1, f"sbatch: error: Unmatched `{quote}` in [{text.strip()}]")
+        raise StopError(1, f"sbatch: error: Unmatched `{quote}` in [{text.strip()}]")
     return [*words, word] if begun else words
 
 

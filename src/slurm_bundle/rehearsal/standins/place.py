@@ -79,7 +79,7 @@ def complain(text: str) -> None:
     sys.stderr.flush()
 
 
-class Stop(Exception):
+class StopError(Exception):
     """Ends a stand-in with an exit code, after saying why on stderr."""
 
     def __init__(self, code: int, *lines: str) -> None:

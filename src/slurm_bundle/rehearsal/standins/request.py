@@ -5,7 +5,7 @@ import os
 from slurm_bundle.rehearsal.standins.getopt import Options
 from slurm_bundle.rehearsal.standins.hostlist import expand
 from slurm_bundle.rehearsal.standins.jobs import Job, Jobs
-from slurm_bundle.rehearsal.standins.place import Place, Stop, complain, group_name, user_name
+from slurm_bundle.rehearsal.standins.place import Place, StopError, complain, group_name, user_name
 from slurm_bundle.rehearsal.standins.site import Partition, Site
 from slurm_bundle.rehearsal.standins.times import read_begin, read_limit, read_memory
 
@@ -19,27 +19,27 @@ class Request:
         self.place, self.site, self.command, self.options, self.now = place, site, command, options, now
         self.job = Job()
 
-    def refuse(self, text: str, *before: str) -> Stop:
+    def refuse(self, text: str, *before: str) -> StopError:
         """What the controller says no to."""
         if "test-only" in self.options:
-            return Stop(1, *[f"{self.command}: error: {line}" for line in before], f"allocation failure: {text}")
+            return StopError(1, *[f"{self.command}: error: {line}" for line in before], f"allocation failure: {text}")
         doing = "Batch job submission failed" if self.command == "sbatch" else "Job submit/allocate failed"
         if self.command == "srun":
             doing = "Unable to allocate resources"
-        return Stop(
+        return StopError(
             1, *[f"{self.command}: error: {line}" for line in before], f"{self.command}: error: {doing}: {text}"
         )
 
-    def wrong(self, option: str) -> Stop:
+    def wrong(self, option: str) -> StopError:
         """What the command itself cannot read."""
-        return Stop(255, f"{self.command}: error: Invalid --{option} specification")
+        return StopError(255, f"{self.command}: error: Invalid --{option} specification")
 
     def count(self, name: str) -> int | None:
         text = self.options.get(name)
         if text is None:
             return None
         if not text.isdigit() or text == "0":
-            raise Stop(1, f'{self.command}: error: Invalid numeric value "{text}" for --{name}.')
+            raise StopError(1, f'{self.command}: error: Invalid numeric value "{text}" for --{name}.')
         return int(text)
 
     def read(self) -> Job:
@@ -98,7 +98,7 @@ class Request:
         for item in (self.options.get("gres") or "").split(","):
             name, _, number = item.partition(":")
             if item and name != "gpu" and not self.site["lenient"]:
-                raise Stop(1, f"{self.command}: error: Invalid generic resource (gres) specification")
+                raise StopError(1, f"{self.command}: error: Invalid generic resource (gres) specification")
             text = (number or "1") if name == "gpu" else text
         if not text:
             return 0
@@ -114,7 +114,7 @@ class Request:
             return None
         least, _, most = text.partition("-")
         if not least.isdigit() or (most and not most.isdigit()):
-            raise Stop(255, f'{self.command}: error: "{text}" is not a valid node count')
+            raise StopError(255, f'{self.command}: error: "{text}" is not a valid node count')
         return int(least)
 
     def read_begin(self) -> float | None:
@@ -123,11 +123,9 @@ class Request:
             return None
         begin = read_begin(text, self.now)
         if begin is None:
-            raise Stop(
-                255,
-                f"Invalid time specification (pos={len(os.path.commonprefix([text, 'tomorrow']))}): {text}",
-                f"{self.command}: error: Invalid --begin specification",
-            )
+            place = len("tomorrow") if text.startswith("tomorrow") else 0
+            found = f"Invalid time specification (pos={place}): {text}"
+            raise StopError(255, found, f"{self.command}: error: Invalid --begin specification")
         return begin if begin > self.now else None
 
     def read_sizes(self, nodes: int | None) -> None:

@@ -7,10 +7,14 @@ from slurm_bundle.rehearsal.standins.clock import Clock
 from slurm_bundle.rehearsal.standins.getopt import Options, Parser
 from slurm_bundle.rehearsal.standins.hostlist import expand
 from slurm_bundle.rehearsal.standins.jobs import STATES, Job, Jobs
-from slurm_bundle.rehearsal.standins.place import Place, Stop, user_name
+from slurm_bundle.rehearsal.standins.place import Place, StopError, user_name
 from slurm_bundle.rehearsal.standins.scheduler import node_memory
 from slurm_bundle.rehearsal.standins.site import Site
 from slurm_bundle.rehearsal.standins.times import read_begin, show_long, show_memory, show_stamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TABLE = """accounts=A allclusters.L allocations.X allusers.a brief.b clusters=M completion.c delimiter= duplicates.D
 endtime=E federation. file=f format=o group=g help.h helpformat.e jobs=j local. long.l name= ncpus=I nnodes=i
@@ -23,21 +27,22 @@ WIDTHS = {
     "Account": 10, "AdminComment": 19, "AllocCPUS": 10, "AllocNodes": 10, "AllocTRES": 10, "AssocID": 7, "AveCPU": 10,
     "AveCPUFreq": 10, "AveDiskRead": 14, "AveDiskWrite": 14, "AvePages": 10, "AveRSS": 10, "AveVMSize": 10,
     "BlockID": 16, "Cluster": 10, "Comment": 14, "Constraints": 19, "ConsumedEnergy": 14, "ConsumedEnergyRaw": 17,
-    "Container": 20, "CPUTime": 10, "CPUTimeRAW": 10, "DBIndex": 10, "DerivedExitCode": 15, "Elapsed": 10, "ElapsedRaw": 10,
-    "Eligible": 19, "End": 19, "ExitCode": 8, "Flags": 20, "GID": 6, "Group": 9, "JobID": 12, "JobIDRaw": 12,
-    "JobName": 10, "Layout": 9, "MaxDiskRead": 12, "MaxDiskReadNode": 15, "MaxDiskReadTask": 15, "MaxDiskWrite": 12,
-    "MaxDiskWriteNode": 16, "MaxDiskWriteTask": 16, "MaxPages": 8, "MaxPagesNode": 12, "MaxPagesTask": 14, "MaxRSS": 10,
-    "MaxRSSNode": 10, "MaxRSSTask": 10, "MaxVMSize": 10, "MaxVMSizeNode": 14, "MaxVMSizeTask": 14, "McsLabel": 9,
-    "MinCPU": 10, "MinCPUNode": 10, "MinCPUTask": 10, "NCPUS": 10, "NNodes": 8, "NodeList": 15, "NTasks": 8,
-    "Partition": 10, "Priority": 10, "QOS": 10, "QOSRAW": 6, "Reason": 22, "ReqCPUFreq": 10, "ReqCPUFreqGov": 13,
-    "ReqCPUFreqMax": 13, "ReqCPUFreqMin": 13, "ReqCPUS": 8, "ReqMem": 10, "ReqNodes": 8, "ReqTRES": 10,
-    "Reservation": 20, "ReservationId": 13, "Reserved": 10, "ResvCPU": 10, "ResvCPURAW": 10, "Start": 19, "State": 10,
-    "Submit": 19, "SubmitLine": 20, "Suspended": 10, "SystemComment": 19, "SystemCPU": 10, "Timelimit": 10,
-    "TimelimitRaw": 12, "TotalCPU": 10, "TRESUsageInAve": 14, "TRESUsageInMax": 14, "TRESUsageInMaxNode": 18,
-    "TRESUsageInMaxTask": 18, "TRESUsageInMin": 14, "TRESUsageInMinNode": 18, "TRESUsageInMinTask": 18,
-    "TRESUsageInTot": 14, "TRESUsageOutAve": 15, "TRESUsageOutMax": 15, "TRESUsageOutMaxNode": 19,
-    "TRESUsageOutMaxTask": 19, "TRESUsageOutMin": 15, "TRESUsageOutMinNode": 19, "TRESUsageOutMinTask": 19,
-    "TRESUsageOutTot": 15, "UID": 6, "User": 9, "UserCPU": 10, "WCKey": 10, "WCKeyID": 8, "WorkDir": 20,
+    "Container": 20, "CPUTime": 10, "CPUTimeRAW": 10, "DBIndex": 10, "DerivedExitCode": 15, "Elapsed": 10,
+    "ElapsedRaw": 10, "Eligible": 19, "End": 19, "ExitCode": 8, "Flags": 20, "GID": 6, "Group": 9, "JobID": 12,
+    "JobIDRaw": 12, "JobName": 10, "Layout": 9, "MaxDiskRead": 12, "MaxDiskReadNode": 15, "MaxDiskReadTask": 15,
+    "MaxDiskWrite": 12, "MaxDiskWriteNode": 16, "MaxDiskWriteTask": 16, "MaxPages": 8, "MaxPagesNode": 12,
+    "MaxPagesTask": 14, "MaxRSS": 10, "MaxRSSNode": 10, "MaxRSSTask": 10, "MaxVMSize": 10, "MaxVMSizeNode": 14,
+    "MaxVMSizeTask": 14, "McsLabel": 9, "MinCPU": 10, "MinCPUNode": 10, "MinCPUTask": 10, "NCPUS": 10, "NNodes": 8,
+    "NodeList": 15, "NTasks": 8, "Partition": 10, "Priority": 10, "QOS": 10, "QOSRAW": 6, "Reason": 22,
+    "ReqCPUFreq": 10, "ReqCPUFreqGov": 13, "ReqCPUFreqMax": 13, "ReqCPUFreqMin": 13, "ReqCPUS": 8, "ReqMem": 10,
+    "ReqNodes": 8, "ReqTRES": 10, "Reservation": 20, "ReservationId": 13, "Reserved": 10, "ResvCPU": 10,
+    "ResvCPURAW": 10, "Start": 19, "State": 10, "Submit": 19, "SubmitLine": 20, "Suspended": 10, "SystemComment": 19,
+    "SystemCPU": 10, "Timelimit": 10, "TimelimitRaw": 12, "TotalCPU": 10, "TRESUsageInAve": 14, "TRESUsageInMax": 14,
+    "TRESUsageInMaxNode": 18, "TRESUsageInMaxTask": 18, "TRESUsageInMin": 14, "TRESUsageInMinNode": 18,
+    "TRESUsageInMinTask": 18, "TRESUsageInTot": 14, "TRESUsageOutAve": 15, "TRESUsageOutMax": 15,
+    "TRESUsageOutMaxNode": 19, "TRESUsageOutMaxTask": 19, "TRESUsageOutMin": 15, "TRESUsageOutMinNode": 19,
+    "TRESUsageOutMinTask": 19, "TRESUsageOutTot": 15, "UID": 6, "User": 9, "UserCPU": 10, "WCKey": 10, "WCKeyID": 8,
+    "WorkDir": 20,
 }  # fmt: skip
 LEFT = ("JobID", "JobIDRaw")
 
@@ -73,7 +78,7 @@ def read_fields(text: str) -> list[tuple[str, int]]:
         found = [name for lower, name in known.items() if lower == asked.lower()]
         found = found or [name for lower, name in known.items() if lower.startswith(asked.lower())]
         if not found:
-            raise Stop(1, f'sacct: error: Invalid field requested: "{asked}"')
+            raise StopError(1, f'sacct: error: Invalid field requested: "{asked}"')
         size = int(width) if width.lstrip("-").isdigit() else WIDTHS[found[0]]
         fields.append((found[0], -abs(size) if found[0] in LEFT else size))
     return fields
@@ -149,6 +154,12 @@ def tres(cpus: int, memory: int, nodes: int, gpus: int, *, billing: bool) -> str
     return ",".join([*parts, f"mem={show_memory(memory)}", f"node={nodes}"])
 
 
+def shown_id(job: Job) -> str:
+    if not job["pending"]:
+        return job.shown_id
+    return f"{job['array']}_[{columns.Row(job, job['pending'].split(',')).task_text()}]"
+
+
 def job_value(name: str, job: Job, site: Site, now: float) -> str:
     nodes, cpus = columns.node_count(job), columns.cpu_count(job)
     asked = tres(cpus, columns.memory_total(job), nodes, job.number("gpus") * nodes, billing=True)
@@ -162,12 +173,8 @@ def job_value(name: str, job: Job, site: Site, now: float) -> str:
     if name in plain:
         return job[plain[name]] or ("None" if name == "Reason" else "")
     code = job["exit"] or "0:0"
-    values = {
-        "JobID": lambda: (
-            f"{job['array']}_[{columns.Row(job, job['pending'].split(',')).task_text()}]"
-            if job["pending"]
-            else job.shown_id
-        ),
+    values: dict[str, Callable[[], str]] = {
+        "JobID": lambda: shown_id(job),
         "JobIDRaw": lambda: job.id,
         "State": lambda: state_of(job),
         "ExitCode": lambda: code if job["state"] in ("FAILED", "COMPLETED", "OUT_OF_MEMORY") else "0:0",
@@ -201,7 +208,7 @@ def step_value(name: str, job: Job, step: Job, now: float) -> str:
     cpus, nodes = step.number("cpus", 1), len(expand(step["nodelist"]))
     gpus = job.number("gpus") * nodes
     memory = node_memory(job, cpus)
-    values = {
+    values: dict[str, Callable[[], str]] = {
         "JobID": lambda: f"{job.shown_id}.{step.id}", "JobIDRaw": lambda: f"{job.id}.{step.id}",
         "JobName": lambda: step["name"], "Account": lambda: job["account"],
         "State": lambda: step["state"] + (f" by {step['cancelled_by']}" if step["cancelled_by"] else ""),

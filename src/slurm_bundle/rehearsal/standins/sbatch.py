@@ -9,7 +9,7 @@ from slurm_bundle.rehearsal.standins.container import check_options
 from slurm_bundle.rehearsal.standins.getopt import Options
 from slurm_bundle.rehearsal.standins.jobs import Job, Jobs
 from slurm_bundle.rehearsal.standins.options import read_directives, read_options
-from slurm_bundle.rehearsal.standins.place import Place, Stop, complain
+from slurm_bundle.rehearsal.standins.place import Place, StopError, complain
 from slurm_bundle.rehearsal.standins.records import load_record, write_whole
 from slurm_bundle.rehearsal.standins.request import Request, add_job
 from slurm_bundle.rehearsal.standins.scheduler import choose_nodes, estimate_start
@@ -44,25 +44,25 @@ def find_script(options: Options) -> tuple[str, str, list[str]]:
     """The text of the batch script, its path (empty for --wrap and stdin), and its arguments."""
     if "wrap" in options:
         if options.rest:
-            raise Stop(1, "sbatch: error: Script arguments not permitted with --wrap option")
+            raise StopError(1, "sbatch: error: Script arguments not permitted with --wrap option")
         return f"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{options.get('wrap')}\n", "", []
     source = options.rest[0] if options.rest else ""
     try:
         with open(source or 0, "rb") as file:
             text = file.read().decode("utf-8", "surrogateescape")
     except OSError:
-        raise Stop(1, f"sbatch: error: Unable to open file {source}") from None
+        raise StopError(1, f"sbatch: error: Unable to open file {source}") from None
     if not text:
-        raise Stop(1, "sbatch: error: Batch script is empty!")
+        raise StopError(1, "sbatch: error: Batch script is empty!")
     if not text.startswith("#!"):
-        raise Stop(
+        raise StopError(
             1,
             "sbatch: error: This does not look like a batch script.  The first",
             "sbatch: error: line must start with #! followed by the path to an interpreter.",
             "sbatch: error: For instance: #!/bin/sh",
         )
     if "\r\n" in text:
-        raise Stop(
+        raise StopError(
             1,
             "sbatch: error: Batch script contains DOS line breaks (\\r\\n)",
             "sbatch: error: instead of expected UNIX line breaks (\\n).",
@@ -79,8 +79,9 @@ def complete(job: Job, options: Options, source: str, arguments: list[str]) -> N
         stdout=get("output") or ("slurm-%A_%a.out" if "array" in options else "slurm-%j.out"),
         stderr=get("error") or "", stdin=get("input") or "/dev/null",
         append="yes" if (get("open-mode") or "").startswith("a") else "", export=get("export") or "",
-        submitted_from=os.getcwd(), said_tasks="yes" if {"ntasks", "ntasks-per-node"} & {n for n, _ in options.given} else "",
-        said_cpus="yes" if "cpus-per-task" in options else "", arguments="\0".join(arguments), signal=get("signal") or "",
+        submitted_from=os.getcwd(), arguments="\0".join(arguments), signal=get("signal") or "",
+        said_tasks="yes" if "ntasks" in options or "ntasks-per-node" in options else "",
+        said_cpus="yes" if "cpus-per-task" in options else "",
     )  # fmt: skip
 
 
@@ -111,7 +112,7 @@ def read_array(text: str | None) -> tuple[list[int], str]:
         span, _, step = part.partition(":")
         first, _, last = span.partition("-")
         if not first.isdigit() or (last and not last.isdigit()) or (step and not step.isdigit()):
-            raise Stop(1, "sbatch: error: Batch job submission failed: Invalid job array specification")
+            raise StopError(1, "sbatch: error: Batch job submission failed: Invalid job array specification")
         tasks.update(range(int(first), int(last or first) + 1, int(step or 1)))
     return sorted(tasks), throttle
 

@@ -3,7 +3,7 @@
 from slurm_bundle.rehearsal.standins.clock import Clock
 from slurm_bundle.rehearsal.standins.getopt import Options, Parser
 from slurm_bundle.rehearsal.standins.jobs import STATES, Job, Jobs
-from slurm_bundle.rehearsal.standins.place import Place, Stop, complain
+from slurm_bundle.rehearsal.standins.place import Place, StopError, complain
 from slurm_bundle.rehearsal.standins.site import Site
 
 TABLE = """account=A batch.b ctld. cron. full.f help. hurry.H interactive.i clusters=M jobname=n name= nodelist=w
@@ -41,10 +41,10 @@ def run(place: Place, words: list[str]) -> int:
         "me",
     )
     if not options.rest and not any(name in options for name in filters):
-        raise Stop(1, "scancel: error: No job identification provided")
+        raise StopError(1, "scancel: error: No job identification provided")
     for name in options.rest:
         if not name.replace("_", "").partition(".")[0].isdigit():
-            raise Stop(1, f"scancel: error: Invalid job id {name}")
+            raise StopError(1, f"scancel: error: Invalid job id {name}")
     now = Clock(place).now()
     with place.lock():
         jobs = Jobs(place)
@@ -87,7 +87,7 @@ def end_or_signal(place: Place, jobs: Jobs, job: Job, options: Options, now: flo
     if signal is not None and job["state"] == "RUNNING":
         number = signal if signal.isdigit() else str(SIGNALS.get(signal.upper().removeprefix("SIG"), 0))
         if number == "0":
-            raise Stop(1, f"scancel: error: Unknown job signal: {signal}")
+            raise StopError(1, f"scancel: error: Unknown job signal: {signal}")
         whom = "batch" if "batch" in options else "all" if "full" in options else "steps"
         job["wants"] = f"signal {number} {whom}"
     elif job["state"] != "COMPLETING":

@@ -12,7 +12,7 @@ from slurm_bundle.rehearsal.standins.description import (
 )
 from slurm_bundle.rehearsal.standins.getopt import Parser
 from slurm_bundle.rehearsal.standins.jobs import Job, Jobs
-from slurm_bundle.rehearsal.standins.place import Place, Stop, complain
+from slurm_bundle.rehearsal.standins.place import Place, StopError, complain
 from slurm_bundle.rehearsal.standins.scheduler import used
 from slurm_bundle.rehearsal.standins.site import Site
 from slurm_bundle.rehearsal.standins.squeue import group
@@ -57,7 +57,7 @@ def run(place: Place, words: list[str]) -> int:
     }  # fmt: skip
     found = [name for name in commands if keyword and name.startswith(keyword)]
     if not found:
-        raise Stop(1, f"invalid keyword: {keyword}")
+        raise StopError(1, f"invalid keyword: {keyword}")
     return commands[found[0]](call, arguments)
 
 
@@ -80,7 +80,7 @@ def run_show(call: Call, words: list[str]) -> int:
         )
     found = [known for known in entities if name and known.startswith(name.lower())]
     if not found:
-        raise Stop(1, f"invalid entity:{name} for keyword:show ")
+        raise StopError(1, f"invalid entity:{name} for keyword:show ")
     return entities[found[0]](call, arguments)
 
 
@@ -90,7 +90,7 @@ def show_jobs(call: Call, words: list[str]) -> int:
     known = [job for job in everyone if columns.is_shown(job, call.now, call.site.number("min_job_age"))]
     found = known if not words else call.jobs.select(words[0].removeprefix("JobId="), known)
     if words and not found:
-        raise Stop(1, f"slurm_load_jobs error: {NO_JOB}")
+        raise StopError(1, f"slurm_load_jobs error: {NO_JOB}")
     for row in group(found, apart=bool(words) and "_" in words[0]):
         tasks = row.task_text() if row.together else ""
         call.show(describe_job(row.job, everyone, call.now, tasks))
@@ -102,7 +102,7 @@ def show_jobs(call: Call, words: list[str]) -> int:
 def show_hostnames(call: Call, words: list[str]) -> int:
     text = ",".join(words) or os.environ.get("SLURM_JOB_NODELIST", "")
     if not text:
-        raise Stop(1, "host list is empty")
+        raise StopError(1, "host list is empty")
     print("\n".join(hostlist.expand(text)))
     return 0
 
@@ -163,7 +163,7 @@ def named_jobs(call: Call, text: str) -> list[Job]:
     for name in text.removeprefix("jobid=").removeprefix("JobId=").split(","):
         mine = call.jobs.select(name, everyone)
         if not mine:
-            raise Stop(1, f"{NO_JOB} for job {name}")
+            raise StopError(1, f"{NO_JOB} for job {name}")
         found += mine
     return found
 
@@ -177,18 +177,20 @@ def run_update(call: Call, words: list[str]) -> int:
         "requeue": "requeue", "account": "account", "qos": "qos",
     }  # fmt: skip
     if ids is None:
-        raise Stop(1, "No valid entity in update command", 'Input line must include "NodeName", "PartitionName", etc.')
+        raise StopError(
+            1, "No valid entity in update command", 'Input line must include "NodeName", "PartitionName", etc.'
+        )
     changes = {}
     for name, value in pairs:
         if name.lower() == "timelimit":
             limit = read_limit(value.lstrip("+-"))
             if limit is None:
-                raise Stop(1, f"Invalid TimeLimit value: {value}", "Request aborted")
+                raise StopError(1, f"Invalid TimeLimit value: {value}", "Request aborted")
             changes["limit"] = value[:1].strip("0123456789") + str(limit)
         elif name.lower() in fields:
             changes[fields[name.lower()]] = value
         elif name.lower() not in ("jobid", "job"):
-            raise Stop(1, f"Update of this parameter is not supported: {name}={value}", "Request aborted")
+            raise StopError(1, f"Update of this parameter is not supported: {name}={value}", "Request aborted")
     with call.place.lock():
         for job in named_jobs(call, ids):
             apply_changes(call, job, dict(changes))
@@ -197,13 +199,13 @@ def run_update(call: Call, words: list[str]) -> int:
 
 def apply_changes(call: Call, job: Job, changes: dict[str, str]) -> None:
     if job.has_ended:
-        raise Stop(1, f"Job has already finished for job {job.id}")
+        raise StopError(1, f"Job has already finished for job {job.id}")
     limit = changes.pop("limit", None)
     if limit is not None:
         old = job.number("limit")
         new = old + int(limit) if limit[0] in "+-" and limit != "-1" else int(limit)
         if new > old >= 0 and job["state"] != "PENDING":
-            raise Stop(1, f"Access/permission denied for job {job.id}")
+            raise StopError(1, f"Access/permission denied for job {job.id}")
         job["limit"] = str(new)
     job.update(changes)
     call.jobs.store(job)
@@ -230,17 +232,17 @@ def release(call: Call, words: list[str]) -> int:
 def held_jobs(call: Call, words: list[str]) -> list[Job]:
     try:
         return named_jobs(call, ",".join(words))
-    except Stop as stop:
-        raise Stop(1, *stop.lines, f"slurm_suspend error: {NO_JOB}") from None
+    except StopError as stop:
+        raise StopError(1, *stop.lines, f"slurm_suspend error: {NO_JOB}") from None
 
 
 def requeue(call: Call, words: list[str]) -> int:
     with call.place.lock():
         for job in named_jobs(call, ",".join(words)):
             if job["requeue"] != "1":
-                raise Stop(1, f"Requested operation is presently disabled for job {job.id}")
+                raise StopError(1, f"Requested operation is presently disabled for job {job.id}")
             if job["state"] == "PENDING":
-                raise Stop(1, f"Job is pending execution for job {job.id}")
+                raise StopError(1, f"Job is pending execution for job {job.id}")
             if job["state"] == "RUNNING":
                 job.update(state="COMPLETING", ending="REQUEUED")
             job["wants"] = "requeue"

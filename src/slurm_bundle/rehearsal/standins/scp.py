@@ -2,7 +2,7 @@
 
 import os
 
-from slurm_bundle.rehearsal.standins.place import Place, Stop, complain
+from slurm_bundle.rehearsal.standins.place import Place, StopError, complain
 from slurm_bundle.rehearsal.standins.ssh import Call, Session
 
 FLAGS = "346ABCOpqRrsTv"
@@ -25,11 +25,11 @@ def run(place: Place, words: list[str]) -> int:
         elif word.startswith("-") and len(word) > 1:
             copy += ["-R"] if "r" in word else []
             if set(word[1:]) - set(FLAGS):
-                raise Stop(1, f"scp: unknown option -- {word[1:]}", "usage: scp [options] source ... target")
+                raise StopError(1, f"scp: unknown option -- {word[1:]}", "usage: scp [options] source ... target")
         else:
             names.append(word)
     if len(names) < 2:
-        raise Stop(1, "usage: scp [options] source ... target")
+        raise StopError(1, "usage: scp [options] source ... target")
     paths = [path_here(place, name, options) for name in names]
     return copy_files(copy, paths)
 

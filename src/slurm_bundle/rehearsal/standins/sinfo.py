@@ -6,7 +6,7 @@ from slurm_bundle.rehearsal.standins.clock import Clock
 from slurm_bundle.rehearsal.standins.getopt import Options, Parser
 from slurm_bundle.rehearsal.standins.hostlist import compress
 from slurm_bundle.rehearsal.standins.jobs import Jobs
-from slurm_bundle.rehearsal.standins.place import Place, Stop
+from slurm_bundle.rehearsal.standins.place import Place, StopError
 from slurm_bundle.rehearsal.standins.scheduler import used
 from slurm_bundle.rehearsal.standins.site import Partition, Site
 from slurm_bundle.rehearsal.standins.squeue import read_layout, show
@@ -24,7 +24,8 @@ HEADINGS = {
     "N": "NODELIST", "G": "GRES", "c": "CPUS", "m": "MEMORY", "f": "AVAIL_FEATURES", "b": "ACTIVE_FEATURES",
     "C": "CPUS(A/I/O/T)", "F": "NODES(A/I/O/T)", "z": "S:C:T", "d": "TMP_DISK", "w": "WEIGHT", "E": "REASON",
     "X": "SOCKETS", "Y": "CORES", "Z": "THREADS", "n": "HOSTNAMES", "h": "OVERSUBSCRIBE", "s": "JOB_SIZE",
-    "r": "ROOT", "A": "NODES(A/I)", "g": "GROUPS", "L": "DEFAULTTIME", "e": "FREE_MEM", "O": "CPU_LOAD", "S": "ALLOCNODES",
+    "r": "ROOT", "A": "NODES(A/I)", "g": "GROUPS", "L": "DEFAULTTIME", "e": "FREE_MEM",
+    "O": "CPU_LOAD", "S": "ALLOCNODES",
 }  # fmt: skip
 
 
@@ -52,7 +53,7 @@ def run(place: Place, words: list[str]) -> int:
 
 def choose_layout(options: Options) -> str:
     if "Format" in options:
-        raise Stop(1, "sinfo: error: --Format is not known on a practice cluster; use --format")
+        raise StopError(1, "sinfo: error: --Format is not known on a practice cluster; use --format")
     by_node = BY_NODE_LONG if "long" in options else BY_NODE
     return options.get("format") or (by_node if "Node" in options else SUMMARY if "summarize" in options else PLAIN)
 
@@ -89,8 +90,9 @@ def value_of(letter: str, site: Site, partition: Partition, nodes: list[str], ta
         "l": "infinite" if partition.longest < 0 else show_short(partition.longest), "L": show_short(partition.usual),
         "D": str(len(nodes)), "T": state, "t": {"mixed": "mix", "allocated": "alloc"}.get(state, state),
         "N": compress(nodes), "n": nodes[0], "G": f"gpu:{site.gpus}" if site.gpus else "(null)", "c": str(site.cpus),
-        "m": str(site.memory), "f": site["features"].replace(" ", ",") or "(null)", "C": f"{busy}/{total - busy}/0/{total}",
-        "b": site["features"].replace(" ", ",") or "(null)", "F": f"{at_work}/{len(nodes) - at_work}/0/{len(nodes)}",
+        "m": str(site.memory), "f": site["features"].replace(" ", ",") or "(null)",
+        "C": f"{busy}/{total - busy}/0/{total}", "b": site["features"].replace(" ", ",") or "(null)",
+        "F": f"{at_work}/{len(nodes) - at_work}/0/{len(nodes)}",
         "A": f"{at_work}/{len(nodes) - at_work}", "z": f"2:{site.cpus // 2}:1", "d": "0", "w": "1", "E": "none",
         "X": "2", "Y": str(site.cpus // 2), "Z": "1", "h": "NO", "s": "1-infinite", "r": "no", "g": "all", "S": "all",
         "e": str(site.memory), "O": "0.00",

@@ -7,7 +7,7 @@ from slurm_bundle.rehearsal.standins.clock import Clock
 from slurm_bundle.rehearsal.standins.columns import HEADINGS, Row, queue_value
 from slurm_bundle.rehearsal.standins.getopt import Options, Parser
 from slurm_bundle.rehearsal.standins.jobs import STATES, Job, Jobs
-from slurm_bundle.rehearsal.standins.place import Place, Stop, complain, user_name
+from slurm_bundle.rehearsal.standins.place import Place, StopError, complain, user_name
 from slurm_bundle.rehearsal.standins.site import Site
 from slurm_bundle.rehearsal.standins.times import show_short
 
@@ -69,7 +69,7 @@ def read_states(options: Options) -> list[str]:
         name = next((name for name, short in STATES.items() if word in (name, short)), None)
         if name is None:
             valid = ",".join(STATES)
-            raise Stop(
+            raise StopError(
                 1,
                 f"squeue: error: Invalid job state specified: {word.lower()}",
                 f"squeue: error: Valid job states include: {valid}",
@@ -121,10 +121,10 @@ def choose_ids(known: list[Job], wanted: str) -> list[Job]:
     ids = wanted.split(",")
     for name in ids:
         if not name.replace("_", "").isdigit():
-            raise Stop(1, f"squeue: error: Invalid job id: {name}")
+            raise StopError(1, f"squeue: error: Invalid job id: {name}")
     found = [job for job in known if any(matches(job, name) for name in ids)]
     if not found and len(ids) == 1:
-        raise Stop(1, "slurm_load_jobs error: Invalid job id specified")
+        raise StopError(1, "slurm_load_jobs error: Invalid job id specified")
     return found
 
 
@@ -180,7 +180,7 @@ def read_names(text: str) -> list[tuple[str, int, bool, str]]:
         name, _, width = word.strip().partition(":")
         letter = NAMES.get(name.lower())
         if letter is None:
-            raise Stop(1, f"squeue: error: Invalid job format specification: {name}")
+            raise StopError(1, f"squeue: error: Invalid job format specification: {name}")
         fields.append((letter, int(width.strip(".") or 20), width.startswith("."), ""))
     return fields
 

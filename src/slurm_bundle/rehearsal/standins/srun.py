@@ -18,7 +18,7 @@ from slurm_bundle.rehearsal.standins.launching import (
     task_variables,
 )
 from slurm_bundle.rehearsal.standins.options import read_options
-from slurm_bundle.rehearsal.standins.place import Place, Stop, complain
+from slurm_bundle.rehearsal.standins.place import Place, StopError, complain
 from slurm_bundle.rehearsal.standins.site import Site
 from slurm_bundle.rehearsal.standins.times import show_stamp
 
@@ -42,13 +42,13 @@ def run(place: Place, words: list[str]) -> int:
     check_mpi(site, options)
     check_options("srun", options)
     if not options.rest:
-        raise Stop(1, "srun: fatal: No command given to execute.")
+        raise StopError(1, "srun: fatal: No command given to execute.")
     jobs, clock = Jobs(place), Clock(place)
     number = options.get("jobid")
     if number is not None:
         job = jobs.load(number)
         if job is None or job["state"] != "RUNNING":
-            raise Stop(
+            raise StopError(
                 1,
                 f"srun: error: Unable to confirm allocation for job {number}: Invalid job id specified",
                 f"srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {number}",
@@ -66,9 +66,9 @@ def check_mpi(site: Site, options: Options) -> None:
     if name == "list":
         print("MPI plugin types are...\n\t" + "\n\t".join(site.words("mpi")))
         print("specific pmix plugin versions available: pmix_v4")
-        raise Stop(0)
+        raise StopError(0)
     if name is not None and name.partition("_")[0] not in site.words("mpi"):
-        raise Stop(
+        raise StopError(
             1,
             f"srun: error: Couldn't find the specified plugin name for mpi/{name} looking at all files",
             f"srun: error: cannot find mpi plugin for mpi/{name}",
@@ -100,7 +100,7 @@ class Step:
             self.wait()
             for helper in self.helpers:
                 os.waitpid(helper, 0)
-        except Stop:
+        except StopError:
             self.finish("CANCELLED", "0:0")
             raise
         self.container.save(self.code())
@@ -138,11 +138,10 @@ class Step:
         return "overlap" in self.options or "exact" in self.options
 
     def describe(self, plan: Layout) -> Job:
-        name = (
-            self.options.get("job-name") if any(word.startswith(("-J", "--job-name")) for word in self.words) else None
-        )
+        named = any(word.startswith(("-J", "--job-name")) for word in self.words)
+        name = (named and self.options.get("job-name")) or os.path.basename(self.options.rest[0])
         return Job(
-            id=self.id, job=self.job.id, name=name or os.path.basename(self.options.rest[0]), state="RUNNING", exit="0:0",
+            id=self.id, job=self.job.id, name=name, state="RUNNING", exit="0:0",
             start=repr(self.clock.now()), nodelist=compress(plan.nodes), tasks=str(plan.count), cpus=str(plan.cpus),
             distribution=distribution_of(plan), submit_line=" ".join(["srun", *self.words]), pid=str(os.getpid()),
             shares="yes" if self.shares() else "",
@@ -188,11 +187,7 @@ class Step:
             if self.container.wanted:
                 trouble = self.container.start(node)
                 if trouble:
-                    lines = [f"slurmstepd: error: pyxis: {line}" for line in trouble]
-                    lines.append(
-                        "slurmstepd: error: spank: required plugin spank_pyxis.so: task_init() failed with rc=-1"
-                    )
-                    complain("\n".join([*lines, "slurmstepd: error: Failed to invoke spank plugin stack"]))
+                    self.tell_trouble(trouble)
                     os._exit(1)
                 folder = self.container.workdir_here()
             self.enter(folder)
@@ -201,6 +196,15 @@ class Step:
             complain(f"slurmstepd: error: {error}")
         finally:
             os._exit(1)
+
+    def tell_trouble(self, trouble: list[str]) -> None:
+        """Why a container did not start, as slurmstepd and its plugin say it."""
+        for line in (
+            *(f"pyxis: {line}" for line in trouble),
+            "spank: required plugin spank_pyxis.so: task_init() failed with rc=-1",
+            "Failed to invoke spank plugin stack",
+        ):
+            complain(f"slurmstepd: error: {line}")
 
     def enter(self, folder: str) -> None:
         try:
@@ -297,7 +301,7 @@ class Step:
 
 
 class Outputs:
-    """Where the tasks write: srun's own stdout and stderr, or the files of --output and --error; with --label marked."""
+    """Where the tasks write: srun's own stdout and stderr, or the files of --output and --error."""
 
     def __init__(self, job: Job, step: str, options: Options) -> None:
         self.job, self.step, self.options = job, step, options
@@ -347,5 +351,5 @@ class Outputs:
             try:
                 self.files[path] = os.open(path, os.O_WRONLY | os.O_CREAT | mode, 0o644)
             except OSError as error:
-                raise Stop(1, f"srun: error: Could not open stdout file: {error.strerror}") from None
+                raise StopError(1, f"srun: error: Could not open stdout file: {error.strerror}") from None
         return self.files[path]

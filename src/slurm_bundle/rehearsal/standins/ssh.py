@@ -12,7 +12,7 @@ import select
 import time
 
 from slurm_bundle.rehearsal.standins.environment import path_for, plain_environment
-from slurm_bundle.rehearsal.standins.place import Place, Stop, complain, user_name
+from slurm_bundle.rehearsal.standins.place import Place, StopError, complain, user_name
 from slurm_bundle.rehearsal.standins.records import load_record
 
 FLAGS = "46AaCfGgKkMNnqsTtVvXxYy"
@@ -45,7 +45,7 @@ class Call:
             if letter in VALUES:
                 value = letters or (queue.pop(0) if queue else "")
                 if not value:
-                    raise Stop(255, f"ssh: option requires an argument -- {letter}", *USAGE)
+                    raise StopError(255, f"ssh: option requires an argument -- {letter}", *USAGE)
                 self.values[letter] = value
                 letters = ""
                 if letter == "o":
@@ -54,7 +54,7 @@ class Call:
             elif letter in FLAGS:
                 self.flags.add(letter)
             else:
-                raise Stop(255, f"ssh: unknown option -- {letter}", *USAGE)
+                raise StopError(255, f"ssh: unknown option -- {letter}", *USAGE)
 
 
 USAGE = ("usage: ssh [options] destination [command [argument ...]]",)
@@ -85,16 +85,16 @@ class Session:
         return bool(self.control_path) and os.path.exists(self.control_path)
 
     def reach(self) -> None:
-        """Raise Stop where no connection comes about."""
+        """Raise StopError where no connection comes about."""
         port = self.call.values.get("p") or self.call.settings.get("port", "22")
         if self.host.endswith(".invalid"):
-            raise Stop(255, f"ssh: Could not resolve hostname {self.host}: Name or service not known")
+            raise StopError(255, f"ssh: Could not resolve hostname {self.host}: Name or service not known")
         if port != "22":
-            raise Stop(255, f"ssh: connect to host {self.host} port {port}: Connection refused")
+            raise StopError(255, f"ssh: connect to host {self.host} port {port}: Connection refused")
         if self.call.settings.get("identityfile") == "/dev/null":
-            raise Stop(255, f"{self.user}@{self.host}: Permission denied (publickey).")
+            raise StopError(255, f"{self.user}@{self.host}: Permission denied (publickey).")
         if self.asks_more and not self.is_open() and "f" not in self.call.flags:
-            raise Stop(255, f"{self.user}@{self.host}: Permission denied (publickey,keyboard-interactive).")
+            raise StopError(255, f"{self.user}@{self.host}: Permission denied (publickey,keyboard-interactive).")
 
     def control(self, word: str) -> int:
         """-O check, exit and stop."""
@@ -161,7 +161,7 @@ def run(place: Place, words: list[str]) -> int:
         complain("OpenSSH_9.2 (practice)")
         return 0
     if not call.host:
-        raise Stop(255, *USAGE)
+        raise StopError(255, *USAGE)
     session = Session(place, call)
     if "G" in call.flags:
         return tell_settings(session)
@@ -204,7 +204,7 @@ def carry(place: Place, session: Session) -> int:
 
 
 def pass_on(place: Place, child: int, write: int, limit: int | None, *, nothing: bool) -> tuple[bytes, int, int | None]:
-    """Copy stdin to the command. Gives the beginning of what was sent, its size, and how the command ended, if it has."""
+    """Copy stdin to the command. Gives the head of what was sent, its size, and the command's status if it ended."""
     head, total, pause = b"", 0, 0.002
     status: int | None = None
     while not nothing and (limit is None or total < limit):

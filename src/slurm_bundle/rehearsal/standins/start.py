@@ -3,6 +3,6 @@
 import sys
 
 sys.path.append(__file__.rsplit("/", 4)[0])
-from slurm_bundle.rehearsal.standins.main import main  # noqa: E402  the line above says where it is
+from slurm_bundle.rehearsal.standins.main import main
 
 main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:])

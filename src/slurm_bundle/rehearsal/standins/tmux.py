@@ -3,11 +3,12 @@
 import os
 
 from slurm_bundle.rehearsal.standins.getopt import Options, Parser
-from slurm_bundle.rehearsal.standins.place import Place, Stop
+from slurm_bundle.rehearsal.standins.place import Place, StopError
 
 COMMANDS = {
-    "new-session": "A. d. s= n= x= y= c= P. E. e=", "has-session": "t=", "kill-session": "a. t=", "list-sessions": "F= f=",
-    "kill-server": "", "capture-pane": "a. e. p. t= S= E= J.", "send-keys": "t= l. R.", "set-option": "g. t= q.",
+    "new-session": "A. d. s= n= x= y= c= P. E. e=", "has-session": "t=", "kill-session": "a. t=",
+    "list-sessions": "F= f=", "kill-server": "", "capture-pane": "a. e. p. t= S= E= J.", "send-keys": "t= l. R.",
+    "set-option": "g. t= q.",
 }  # fmt: skip
 SHORT = {
     "new": "new-session",
@@ -28,7 +29,7 @@ def run(place: Place, words: list[str]) -> int:
         return 0
     name = SHORT.get(queue[0], queue[0]) if queue else "new-session"
     if name not in COMMANDS:
-        raise Stop(1, f"unknown command: {name}")
+        raise StopError(1, f"unknown command: {name}")
     table = " ".join(word[:-1] + "x" + word[-1] + word[:-1] for word in COMMANDS[name].split())
     options = Parser(f"tmux {name}", table).parse(queue[1:])
     folder = f"{place.root}/tmux"
@@ -55,7 +56,7 @@ class Tmux:
             return 0
         session = (self.options.get("tx") or "").removeprefix("=").partition(":")[0]
         if session not in self.sessions():
-            raise Stop(1, f"can't find session: {session}" if self.sessions() else self.server_text())
+            raise StopError(1, f"can't find session: {session}" if self.sessions() else self.server_text())
         if name == "kill-session":
             self.end(session)
         elif name == "capture-pane":
@@ -67,7 +68,7 @@ class Tmux:
         return f"no server running on {self.folder}/default"
 
     def no_server(self) -> int:
-        raise Stop(1, self.server_text())
+        raise StopError(1, self.server_text())
 
     def sessions(self) -> list[str]:
         names = sorted(name for name in os.listdir(self.folder) if not name.endswith(".out"))
@@ -87,7 +88,7 @@ class Tmux:
     def begin(self) -> int:
         session = self.options.get("sx") or "0"
         if session in self.sessions():
-            raise Stop(1, f"duplicate session: {session}")
+            raise StopError(1, f"duplicate session: {session}")
         command = " ".join(self.options.rest) or os.environ.get("SHELL", "/bin/sh")
         child = os.fork()
         if not child:
