@@ -14,7 +14,7 @@ from pathlib import Path
 
 from slurm_bundle.rehearsal.contents import Contents
 
-LOCAL = ("REPO_ROOT", "EXTRA_FILES", "CUSTOM_SCRIPT")  # paths of this machine
+LOCAL = ("REPO_ROOT", "REPO_URL", "EXTRA_FILES", "CUSTOM_SCRIPT")  # not on the file system of the cluster
 ASSIGNMENT = re.compile(r"^(?P<start>(?:readonly|export) (?P<name>[A-Z_]+)=\$?')(?=/)", re.MULTILINE)
 DIRECTIVE = re.compile(r'^(?P<start>#SBATCH --(?:output|error|input|chdir)="?)(?=/)', re.MULTILINE)
 MOUNTS = re.compile(r"^readonly [A-Z_]*MOUNTS=(?P<list>.*)$", re.MULTILINE)

@@ -4,8 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +13,7 @@ from typing import Any
 
 from slurm_bundle.problems import GenError
 from slurm_bundle.rehearsal.standins.clock import Clock
+from slurm_bundle.rehearsal.standins.keeper import MARK
 from slurm_bundle.rehearsal.standins.main import ON_SIDE, PARTS
 from slurm_bundle.rehearsal.standins.place import Place
 from slurm_bundle.rehearsal.standins.records import escape, store_record
@@ -148,31 +147,33 @@ class Practice:
     def start(self) -> None:
         """Start the keeper, and wait until it says that it is there."""
         words = [sys.executable, "-ISE", str(START), str(self.folder), "node", "keeper"]
-        environment = self.local_environment()
-        self.keeper = subprocess.Popen(
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-            start_new_session=True,
-        )
-        assert self.keeper.stdout is not None
-        if self.keeper.stdout.readline() != b"ready\n":
-            assert self.keeper.stderr is not None
-            raise PracticeError(f"the practice cluster did not start: {self.keeper.stderr.read().decode().strip()}")
+        with (self.folder / "keeper.log").open("wb") as log:
+            self.keeper = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=self.local_environment(),
+                start_new_session=True,
+            )
+        if self.listen(lambda line: None) != "ready":
+            raise PracticeError(
+                f"the practice cluster did not start: {(self.folder / 'keeper.log').read_text().strip()}"
+            )
 
     def stop(self) -> None:
         """End every process of the practice cluster."""
         if self.keeper is None:
             return
         assert self.keeper.stdin is not None
+        assert self.keeper.stdout is not None
         self.keeper.stdin.close()
         try:
             self.keeper.wait(WAIT)
         except subprocess.TimeoutExpired:
             self.keeper.kill()
             self.keeper.wait()
+        self.keeper.stdout.close()
         self.keeper = None
 
     def __enter__(self) -> "Practice":
@@ -203,33 +204,40 @@ class Practice:
     def run_local(self, words: list[str], on_line: Callable[[str], None]) -> int:
         """Run a command of the local side below the keeper, and give its exit code; `on_line` is given what it says.
 
-        On an interrupt, the command gets one, too, and is waited for.
+        On an interrupt the command gets one, too, and is waited for; on a second one, it is not.
         """
-        keeper = self.keeper
-        assert keeper is not None
-        assert keeper.stdin is not None
-        assert keeper.stdout is not None
-        reader = threading.Thread(target=self.read_lines, args=(on_line,), daemon=True)
-        reader.start()
-        keeper.stdin.write(("run\t" + "\t".join(words) + "\n").encode())
-        keeper.stdin.flush()
-        while True:
-            try:
-                line = keeper.stdout.readline().decode()
-                break
-            except KeyboardInterrupt:
-                keeper.stdin.write(b"interrupt\n")
-                keeper.stdin.flush()
-        word, _, code = line.strip().partition(" ")
+        self.tell("run\t" + "\t".join(words))
+        try:
+            answer = self.listen(on_line)
+        except KeyboardInterrupt:
+            self.tell("interrupt")
+            answer = self.listen(on_line)
+        word, _, code = answer.partition(" ")
         if word != "ended":
-            raise PracticeError("the keeper of the practice cluster has ended before the bundle did")
+            raise PracticeError(f"the practice cluster has broken down; see {self.folder / 'keeper.log'}")
         return int(code) if int(code) >= 0 else 128 - int(code)
 
-    def read_lines(self, on_line: Callable[[str], None]) -> None:
+    def tell(self, text: str) -> None:
         assert self.keeper is not None
-        assert self.keeper.stderr is not None
-        for line in self.keeper.stderr:
-            on_line(line.decode("utf-8", "replace").rstrip("\n"))
+        assert self.keeper.stdin is not None
+        self.keeper.stdin.write(f"{text}\n".encode())
+        self.keeper.stdin.flush()
+
+    def listen(self, on_line: Callable[[str], None]) -> str:
+        """The next word of the keeper itself; what its command says until then is handed on."""
+        assert self.keeper is not None
+        assert self.keeper.stdout is not None
+        blank = False  # a blank line may be the one that the keeper puts before its own
+        for data in self.keeper.stdout:
+            line = data.decode("utf-8", "replace").rstrip("\n")
+            if line.startswith(MARK):
+                return line.removeprefix(MARK)
+            if blank:
+                on_line("")
+            blank = not line
+            if line:
+                on_line(line)
+        return ""
 
     def run_there(self, *words: str, side: str = "login", **options: Any) -> "subprocess.CompletedProcess[str]":
         """Run a stand-in by its name, as somebody on that side would."""
@@ -266,7 +274,3 @@ def other_tools() -> list[str]:
 
 def quote(path: str) -> str:
     return "'" + path.replace("'", "'\\''") + "'"
-
-
-def temporary_folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="gen-rehearsal-"))

@@ -277,7 +277,8 @@ class Controller:
         job["struck"] = "yes"
         self.jobs.store(job)
         if "fly" in fault:
-            self.clock.skip(job.number("limit") if fault["fly"] == "limit" else float(fault["fly"]))
+            limit = (job.limit_end() or now) - now
+            self.clock.skip(limit if fault["fly"] == "limit" else float(fault["fly"]))
             self.due = 0
         if "text" in fault:
             self.runner.write_log(job, fault["text"] + "\n")

@@ -2,7 +2,7 @@
 
 Whoever started it holds its stdin: a line `run WORD...` (words divided by tabs) starts a command of the local side,
 `interrupt` sends it an interrupt, and the end of stdin, however it comes about, ends every process of the rehearsal.
-On its stdout it says `ready`, and `ended CODE` for a command.
+On its stdout is what the command says, and lines of its own, which begin with a mark: `ready`, and `ended CODE`.
 
 On Linux it adopts orphans, so that nothing that was started below it can get away; elsewhere the process groups are
 written down as they are made (PLACE/groups).
@@ -18,6 +18,7 @@ from slurm_bundle.rehearsal.standins.controller import Controller
 from slurm_bundle.rehearsal.standins.place import Place
 from slurm_bundle.rehearsal.standins.records import Lock
 
+MARK = "@@keeper "
 TICK = 0.015  # seconds of ours between two looks at the queue
 GRACE = 5.0  # seconds of ours for a command to tidy up after an interrupt
 
@@ -58,7 +59,7 @@ class Keeper:
         os._exit(0)
 
     def say(self, text: str) -> None:
-        sys.stdout.write(text + "\n")
+        sys.stdout.write(f"\n{MARK}{text}\n")
         sys.stdout.flush()
 
     def obey(self, words: list[str]) -> None:
@@ -92,7 +93,7 @@ def start(place: Place, words: list[str]) -> int:
     try:
         os.setsid()
         os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
-        os.dup2(2, 1)
+        os.dup2(1, 2)
         os.execvp(words[0], words)
     finally:
         os._exit(127)
