@@ -24,9 +24,10 @@ from tests.project import git, make_dirty, make_project, photograph
 ROOT = Path(__file__).parents[2]
 GENERATED = ROOT / "generated"
 AT_ONCE = 3  # they sleep for most of their time
+NOT_FOR_MINIMAL = ("build-failure", "container-not-started")
 CASES = [
-    *(("minimal", name) for name in SCENARIOS if name not in ("build-failure", "mfa-needed")),
-    *(("trtllm-2x8", name) for name in ("success", "build-failure", "job-failure", "mfa-needed")),
+    *(("minimal", name) for name in SCENARIOS if name not in NOT_FOR_MINIMAL),
+    *(("trtllm-2x8", name) for name in ("success", "build-failure", "job-failure", "container-not-started")),
     *(("batch", name) for name in ("success", "job-failure", "mfa-needed")),
     ("awkward-names", "success"),
 ]
@@ -226,7 +227,12 @@ def processes_of(folder: Path) -> list[str]:
     return found
 
 
-def wait_until(what: str, is_so: object, seconds: float = 30) -> None:
+def has_started(folder: Path) -> bool:
+    """Whether a task of the job has left its mark."""
+    return any(folder.glob("cluster/home/*/runs/engine/work_dirs/*/scripts-*/log/job.*/0.start"))
+
+
+def wait_until(what: str, is_so: object, seconds: float = 90) -> None:
     assert callable(is_so)
     end = time.monotonic() + seconds
     while not is_so():
@@ -234,11 +240,13 @@ def wait_until(what: str, is_so: object, seconds: float = 30) -> None:
         time.sleep(0.05)
 
 
-def start_rehearsal(bundle: Path, folder: Path, tmp_path: Path) -> "subprocess.Popen[bytes]":
+def start_rehearsal(
+    bundle: Path, folder: Path, tmp_path: Path, options: str = "'timeout', factor=20"
+) -> "subprocess.Popen[bytes]":
     """A rehearsal in a process of its own, with a job that runs until it is ended."""
     script = (
         "import sys; from pathlib import Path; from slurm_bundle.rehearsal.rehearse import rehearse\n"
-        "try: result = rehearse(Path(sys.argv[1]), Path(sys.argv[2]), 'timeout', factor=20)\n"
+        f"try: result = rehearse(Path(sys.argv[1]), Path(sys.argv[2]), {options})\n"
         "except KeyboardInterrupt: sys.exit(1)\n"
         "sys.exit(result.exit_code)\n"
     )
@@ -263,7 +271,7 @@ def test_killed_at_any_moment_it_leaves_no_process_and_no_file(tmp_path: Path, n
     sign = {
         "at once": lambda: (folder / "keeper.lock").exists(),
         "while the code is sent": lambda: (folder / "state" / "branch").exists(),
-        "while the job runs": lambda: any(folder.rglob("log/job.*/0.start")),
+        "while the job runs": lambda: has_started(folder),
     }[moment]
     wait_until(moment, sign)
     running.send_signal(number)
@@ -274,10 +282,27 @@ def test_killed_at_any_moment_it_leaves_no_process_and_no_file(tmp_path: Path, n
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+def test_commands_of_the_user_that_run_for_real_end_with_it_wherever_they_have_gone(project: Path) -> None:
+    far = "(setsid /bin/sleep 300 >/dev/null 2>&1 &)"
+    spec = json.loads((project / "spec.json").read_text())
+    spec.update(remote_cwd="~/runs", create_remote_cwd=True, build_project=False, command=f"{far}; /bin/sleep 300")
+    (project / "spec.json").write_text(json.dumps(spec))
+    gen = str(Path(sys.executable).parent / "gen")
+    made = [gen, "bundle", "spec.json", "-o", "out", "--force"]
+    subprocess.run(made, cwd=project, capture_output=True, check=True)
+    folder = project / "rehearsal"
+    running = start_rehearsal(project / "out", folder, project, "run_commands=True")
+    wait_until("no job", lambda: len([line for line in processes_of(folder) if line.startswith("/bin/sleep")]) == 2)
+    running.kill()
+    running.wait(timeout=60)
+    wait_until("something goes on", lambda: not processes_of(folder), 10)
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 def test_even_without_its_keeper_nothing_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "rehearsal"
     running = start_rehearsal(bundle_of("minimal"), folder, tmp_path)
-    wait_until("no job", lambda: any(folder.rglob("log/job.*/0.start")))
+    wait_until("no job", lambda: has_started(folder))
     keeper = next(line for line in processes_of(folder) if line.rstrip().endswith("node keeper"))
     pids = [path.name for path in Path("/proc").glob("[0-9]*") if read(path / "cmdline").replace("\0", " ") == keeper]
     os.kill(int(pids[0]), signal.SIGKILL)
@@ -297,7 +322,7 @@ def read(path: Path) -> str:
 
 def test_what_cannot_be_rehearsed_is_told_before_anything_begins(tmp_path: Path) -> None:
     names = [scenario.name for scenario in scenarios_for(bundle_of("minimal"))]
-    assert [name for name in SCENARIOS if name not in names] == ["build-failure"]
+    assert [name for name in SCENARIOS if name not in names] == [*NOT_FOR_MINIMAL]
     with pytest.raises(RehearsalError, match="it has no build"):
         rehearse(bundle_of("minimal"), tmp_path / "p", "build-failure")
     with pytest.raises(RehearsalError, match="there are: success"):

@@ -40,6 +40,10 @@ class Contents:
         return (self.folder / "build.slurm").exists()
 
     @property
+    def has_container(self) -> bool:
+        return "--container-image" in self.text("recipes/job.slurm")
+
+    @property
     def mfa(self) -> str:
         """yes, no, or unknown: whether the site asks for a second factor, as far as the bundle knows."""
         preflight = self.text("preflight.sh")

@@ -32,6 +32,7 @@ class Scenario:
         return {
             "": True,
             "build": contents.has_build,
+            "container": contents.has_container,
             "hang": bool(contents.values.get("HANG_PATTERNS")),
         }[self.needs]
 
@@ -126,6 +127,20 @@ SCENARIOS = {
             "a node of the job goes down",
             ({"on": "job", "kind": "job", "at": "40", "state": "NODE_FAIL"},),
             ((12, "ERROR"),),
+        ),
+        Scenario(
+            "container-not-started",
+            "the container of the job does not start, and Slurm calls that a success",
+            (
+                {
+                    "on": "srun",
+                    "while": "job",
+                    "code": "0",
+                    "err": "srun: error: task 0 launch failed: Plugin initialization failed\n",
+                },
+            ),
+            ((1, "FAILED"),),
+            needs="container",
         ),
         Scenario(
             "ssh-drop-during-sync",
