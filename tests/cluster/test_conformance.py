@@ -67,6 +67,8 @@ accounted() {
 
 # On a cluster that has just come up, ids are small numbers, as counts are. Held tasks that are changed get ids at once.
 USE_UP_IDS = """
+next=$(sbatch --test-only --wrap=true 2>&1 | sed 's/.*Job \\([0-9]*\\) to start.*/\\1/')
+[ "$next" -lt 1000 ] || exit 0
 r=$(sbatch --parsable --hold --array=1-1000 --wrap=true) && scontrol update "JobId=${r}_[1-999]" Nice=1 && scancel $r
 """
 

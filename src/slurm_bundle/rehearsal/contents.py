@@ -41,7 +41,7 @@ class Contents:
 
     @property
     def has_container(self) -> bool:
-        return "--container-image" in self.text("recipes/job.slurm")
+        return not self.batch_script and "--container-image" in self.text("recipes/job.slurm")
 
     @property
     def mfa(self) -> str:
