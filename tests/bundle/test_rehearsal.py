@@ -211,6 +211,33 @@ def test_scp_copies_to_the_cluster_and_back(tmp_path: Path) -> None:
         assert practice.run_there("scp", "bigiron:none", str(tmp_path), side="local").returncode == 1
 
 
+@pytest.mark.req("B5")
+@pytest.mark.parametrize("real", [True, False])
+def test_an_allocation_lives_in_a_tmux_session_and_goes_with_it(tmp_path: Path, real: bool) -> None:
+    if real and shutil.which("tmux") is None:
+        pytest.skip("there is no tmux here")
+    with Practice(tmp_path / "p") as practice:
+        if not real:
+            practice.wrap("login", "tmux")
+
+        def there(command: str) -> "subprocess.CompletedProcess[str]":
+            return practice.run_there("ssh", "bigiron", command, side="local", stdin=subprocess.DEVNULL)
+
+        assert there("tmux has-session -t gen").returncode == 1
+        made = there("tmux new-session -d -s gen 'salloc --nodes=2 --job-name=held sleep 1d'")
+        assert made.returncode == 0, made.stderr
+        wait_until(
+            "no allocation", lambda: there("squeue --noheader --format='%j %T %N'").stdout == "held RUNNING n[1-2]\n"
+        )
+        assert there("tmux has-session -t gen").returncode == 0
+        job = there("squeue --noheader --format=%i").stdout.strip()
+        ran = there(f"srun --jobid={job} --ntasks=2 --ntasks-per-node=1 sh -c 'echo $SLURMD_NODENAME'")
+        assert sorted(ran.stdout.split()) == ["n1", "n2"]
+        assert there("tmux kill-session -t gen").returncode == 0
+        wait_until("it is still there", lambda: there("squeue --noheader").stdout == "")
+        assert there("tmux has-session -t gen").returncode == 1
+
+
 # Ends
 
 

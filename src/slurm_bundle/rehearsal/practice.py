@@ -117,11 +117,16 @@ class Practice:
         if sys.platform == "darwin":  # whose mktemp does not look at TMPDIR
             script = '#!/bin/sh\ncase $* in -d) set -- -d "$TMPDIR/tmp.XXXXXXXX" ;; esac\nexec /usr/bin/mktemp "$@"\n'
             self.write_command(side, "mktemp", script)
-        if side != "local" and shutil.which("tmux") is None:
+        if side != "local" and not self.has_tmux():
             self.wrap(side, "tmux")
         if side == "node" and self.plays is not None:
             for shell in ("bash", "python3"):
                 self.write_command(side, shell, self.player(shell))
+
+    def has_tmux(self) -> bool:
+        """Whether the real tmux will do: its server is found again only on Linux, and sockets have short names."""
+        socket = f"{self.place.tmp}/tmux-{os.getuid()}/default"
+        return sys.platform == "linux" and shutil.which("tmux") is not None and len(socket) < 100
 
     def wrap(self, side: str, name: str) -> None:
         self.write_command(side, name, f'#!/bin/sh\nexec {self.starter(side)} {name} "$@"\n')
@@ -199,6 +204,7 @@ class Practice:
             "USER": self.home_there.name,
             "LOGNAME": self.home_there.name,
             "TMPDIR": str(self.folder / "tmp"),
+            "TMUX_TMPDIR": str(self.folder / "tmp"),
         }
 
     def run_local(self, words: list[str], on_line: Callable[[str], None]) -> int:

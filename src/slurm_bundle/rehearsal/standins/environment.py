@@ -18,7 +18,8 @@ def plain_environment(place: Place, home: str, name: str) -> dict[str, str]:
     """What a fresh login has: nothing of the environment here. Its git reaches nothing but folders of this machine."""
     return {
         "HOME": home, "USER": name, "LOGNAME": name, "SHELL": "/bin/bash", "TMPDIR": place.tmp, "TERM": "dumb",
-        "PATH": PLAIN_PATH, "GIT_ALLOW_PROTOCOL": "file", "GIT_TRACE2_EVENT": f"{place.root}/git/{place.side}",
+        "PATH": PLAIN_PATH, "TMUX_TMPDIR": place.tmp, "GIT_ALLOW_PROTOCOL": "file",
+        "GIT_TRACE2_EVENT": f"{place.root}/git/{place.side}",
     }  # fmt: skip
 
 

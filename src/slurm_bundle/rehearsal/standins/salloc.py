@@ -1,5 +1,6 @@
 """salloc: hold an allocation while a command, or a shell, runs."""
 
+import _signal
 import os
 import time
 
@@ -7,7 +8,7 @@ from slurm_bundle.rehearsal.standins.allocation import Allocating
 from slurm_bundle.rehearsal.standins.container import check_options
 from slurm_bundle.rehearsal.standins.environment import job_variables
 from slurm_bundle.rehearsal.standins.options import read_options
-from slurm_bundle.rehearsal.standins.place import Place, complain
+from slurm_bundle.rehearsal.standins.place import Place, StopError, complain
 from slurm_bundle.rehearsal.standins.site import Site
 
 
@@ -43,6 +44,8 @@ def run_command(place: Place, site: Site, allocating: Allocating, words: list[st
         except OSError as error:
             complain(f'salloc: error: Unable to exec command "{words[0]}": {error.strerror}')
         os._exit(127)
+    for number in (1, 15):  # hung up, or asked to end: the finally of `run` gives the allocation back
+        _signal.signal(number, lambda number, _: hang_up(child, number))
     told = False
     while True:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -55,3 +58,8 @@ def run_command(place: Place, site: Site, allocating: Allocating, words: list[st
             os.kill(child, 1)
         place.die_with_keeper()
         time.sleep(0.02)
+
+
+def hang_up(child: int, number: int) -> None:
+    os.kill(child, 1)
+    raise StopError(128 + number)
