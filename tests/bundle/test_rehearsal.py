@@ -224,7 +224,7 @@ def test_an_allocation_lives_in_a_tmux_session_and_goes_with_it(tmp_path: Path, 
             return practice.run_there("ssh", "bigiron", command, side="local", stdin=subprocess.DEVNULL)
 
         assert there("tmux has-session -t gen").returncode == 1
-        made = there("tmux new-session -d -s gen 'salloc --nodes=2 --job-name=held sleep 1d'")
+        made = there("tmux new-session -d -s gen 'salloc --nodes=2 --time=4:00:00 --job-name=held sleep 1d'")
         assert made.returncode == 0, made.stderr
         wait_until(
             "no allocation", lambda: there("squeue --noheader --format='%j %T %N'").stdout == "held RUNNING n[1-2]\n"

@@ -42,7 +42,7 @@ def main(root: str, side: str, name: str, words: list[str]) -> None:
     code = play(place, name, words)
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError:  # nobody reads it any more
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = code or 141
     if name not in UNRECORDED:

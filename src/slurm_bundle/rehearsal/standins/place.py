@@ -74,9 +74,12 @@ def group_name() -> str:
 
 
 def complain(text: str) -> None:
-    """Say something on stderr, at once."""
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+    """Say something on stderr, at once; where nobody listens any more, so be it."""
+    try:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+    except OSError:
+        return
 
 
 class StopError(Exception):
