@@ -40,11 +40,11 @@ def bundle_of(golden: str) -> Path:
 @pytest.fixture(scope="module")
 def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, str], "Future[Rehearsed]"]]:
     folder = tmp_path_factory.mktemp("rehearsals")
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield {
-            (golden, name): pool.submit(rehearse, bundle_of(golden), folder / golden / name, name)
-            for golden, name in CASES
-        }
+    pool = ThreadPoolExecutor(AT_ONCE)
+    yield {
+        (golden, name): pool.submit(rehearse, bundle_of(golden), folder / golden / name, name) for golden, name in CASES
+    }
+    pool.shutdown(cancel_futures=True)
 
 
 @pytest.mark.req("B5")
@@ -170,7 +170,8 @@ def test_the_other_side_sees_nothing_of_this_one(tmp_path: Path) -> None:
         ]
         assert lines[-2].endswith("/sh")
         assert done.returncode == 7
-        assert shutil.which("squeue", path=str(practice.folder / "bin" / "local")) is None
+        here = practice.run_there("squeue", side="local")
+        assert (here.returncode, here.stderr) == (127, "squeue: command not found\n")
 
 
 def test_time_passes_there_as_fast_as_it_is_told_to(tmp_path: Path) -> None:

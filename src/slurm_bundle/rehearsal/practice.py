@@ -34,6 +34,7 @@ FOLDERS = (
     "git/node",
 )
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@")
+ABSENT = ("sbatch", "squeue", "sacct", "scancel", "scontrol", "sinfo", "srun", "salloc", "sftp")
 LINUX_ONLY = ("timeout",)  # a Mac has none, and a login node is no Mac
 FIRST_JOB = 4001  # the id of the first job: no small number, which might be taken for a count
 WAIT = 20.0  # seconds of ours for the keeper to begin, and to end
@@ -114,6 +115,9 @@ class Practice:
         for name in names:
             if name not in LINUX_ONLY or sys.platform != "linux":
                 self.wrap(side, name)
+        if side == "local":  # what may be on this machine, and is not to be reached
+            for name in ABSENT:
+                self.write_command(side, name, f'#!/bin/sh\necho "{name}: command not found" >&2\nexit 127\n')
         if sys.platform == "darwin":  # whose mktemp does not look at TMPDIR
             script = '#!/bin/sh\ncase $* in -d) set -- -d "$TMPDIR/tmp.XXXXXXXX" ;; esac\nexec /usr/bin/mktemp "$@"\n'
             self.write_command(side, "mktemp", script)
@@ -220,14 +224,20 @@ class Practice:
             answer = self.listen(on_line)
         word, _, code = answer.partition(" ")
         if word != "ended":
-            raise PracticeError(f"the practice cluster has broken down; see {self.folder / 'keeper.log'}")
+            raise self.broken()
         return int(code) if int(code) >= 0 else 128 - int(code)
+
+    def broken(self) -> PracticeError:
+        return PracticeError(f"the practice cluster has broken down; see {self.folder / 'keeper.log'}")
 
     def tell(self, text: str) -> None:
         assert self.keeper is not None
         assert self.keeper.stdin is not None
-        self.keeper.stdin.write(f"{text}\n".encode())
-        self.keeper.stdin.flush()
+        try:
+            self.keeper.stdin.write(f"{text}\n".encode())
+            self.keeper.stdin.flush()
+        except BrokenPipeError:
+            raise self.broken() from None
 
     def listen(self, on_line: Callable[[str], None]) -> str:
         """The next word of the keeper itself; what its command says until then is handed on."""
@@ -250,7 +260,13 @@ class Practice:
         program = str(self.folder / "bin" / side / words[0])
         environment = {**self.local_environment(), "PATH": f"{self.folder}/bin/{side}:/usr/bin:/bin"}
         return subprocess.run(
-            [program, *words[1:]], env=environment, capture_output=True, text=True, check=False, **options
+            [program, *words[1:]],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            start_new_session=True,  # a stand-in that finds the keeper gone ends its whole process group
+            **options,
         )
 
 
