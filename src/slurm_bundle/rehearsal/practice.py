@@ -34,6 +34,9 @@ FOLDERS = (
     "git/node",
 )
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@")
+# The mktemp of a Mac does not look at TMPDIR.
+MAC_MKTEMP = '#!/bin/sh\ncase $* in -d) set -- -d "$TMPDIR/tmp.XXXXXXXX" ;; esac\nexec /usr/bin/mktemp "$@"\n'
+# What may be on this machine, and is not to be reached from the local side.
 ABSENT = ("sbatch", "squeue", "sacct", "scancel", "scontrol", "sinfo", "srun", "salloc", "sftp")
 LINUX_ONLY = ("timeout",)  # a Mac has none, and a login node is no Mac
 FIRST_JOB = 4001  # the id of the first job: no small number, which might be taken for a count
@@ -115,13 +118,12 @@ class Practice:
         for name in names:
             if name not in LINUX_ONLY or sys.platform != "linux":
                 self.wrap(side, name)
-        if side == "local":  # what may be on this machine, and is not to be reached
+        if sys.platform == "darwin":
+            self.write_command(side, "mktemp", MAC_MKTEMP)
+        if side == "local":
             for name in ABSENT:
                 self.write_command(side, name, f'#!/bin/sh\necho "{name}: command not found" >&2\nexit 127\n')
-        if sys.platform == "darwin":  # whose mktemp does not look at TMPDIR
-            script = '#!/bin/sh\ncase $* in -d) set -- -d "$TMPDIR/tmp.XXXXXXXX" ;; esac\nexec /usr/bin/mktemp "$@"\n'
-            self.write_command(side, "mktemp", script)
-        if side != "local" and not self.has_tmux():
+        elif not self.has_tmux():
             self.wrap(side, "tmux")
         if side == "node" and self.plays is not None:
             for shell in ("bash", "python3"):

@@ -46,7 +46,8 @@ def run(place: Place, words: list[str]) -> int:
     jobs, clock = Jobs(place), Clock(place)
     number = options.get("jobid")
     if number is not None:
-        job = jobs.load(number)
+        with place.lock():  # the keeper notes that a job runs a moment after it has started it
+            job = jobs.load(number)
         if job is None or job["state"] != "RUNNING":
             raise StopError(
                 1,
