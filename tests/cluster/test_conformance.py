@@ -215,6 +215,7 @@ call squeue --noheader --jobs=$b --format='%T|%r'
 call sacct --noheader --parsable2 --jobs=$h --format=JobID,State,ExitCode,Elapsed,NodeList
 call scancel $h
 call squeue --noheader --states=all --jobs=$h --format='%T|%r|%N'
+accounted $h
 call sacct --noheader --parsable2 --jobs=$h --format=JobID,State,ExitCode,Elapsed,NodeList
 call scancel $a
 later $a CANCELLED

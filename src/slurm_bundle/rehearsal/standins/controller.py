@@ -18,6 +18,7 @@ from slurm_bundle.rehearsal.standins.times import show_stamp
 
 NEVER = float("inf")
 LEAST_WAIT = 1.0  # seconds of ours that a job has to end by itself, however fast the clock there runs
+LOOK_AGAIN = 0.02  # seconds of ours between two looks at whether its processes are gone
 REQUEUE_DELAY = 120  # seconds after which Slurm lets a requeued job start
 REASONS = {"TIMEOUT": "TimeLimit", "NODE_FAIL": "NodeDown", "FAILED": "NonZeroExitCode", "OUT_OF_MEMORY": "OutOfMemory"}
 
@@ -169,13 +170,14 @@ class Controller:
                 self.runner.signal_process(int(step["pid"]), 15)
 
     def complete(self, job: Job, now: float) -> None:
-        if self.runner.is_running(job.id):
-            moment = job.time("kill_at") or now
-            if now >= moment:
-                self.runner.kill(job.id, 9)
-                self.wait_until(now + 1)
-            else:
-                self.wait_until(moment)
+        """Wait for the processes of a job that has to end; those that take too long are killed."""
+        moment = job.time("kill_at") or now
+        if self.runner.is_running(job.id) and now >= moment:
+            self.runner.kill(job.id, 9)
+            self.wait_until(now + 1)
+            return
+        if now < moment and self.runner.has_processes(job.id):
+            self.wait_until(min(moment, now + LOOK_AGAIN * self.clock.read()[2]))
             return
         self.runner.kill(job.id, 9)
         state = job["ending"]

@@ -28,6 +28,14 @@ class Runner:
     def is_running(self, job: str) -> bool:
         return job in self.processes and job not in self.codes
 
+    def has_processes(self, job: str) -> bool:
+        """Whether anything of its group is left, such as an srun that still has something to say."""
+        try:
+            os.killpg(self.processes[job], 0)
+        except (KeyError, ProcessLookupError, PermissionError):
+            return False
+        return True
+
     def forget(self, job: str) -> None:
         self.processes.pop(job, None)
         self.codes.pop(job, None)
