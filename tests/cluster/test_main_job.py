@@ -145,7 +145,7 @@ def test_the_watch_ends_after_its_time_and_leaves_the_job_alone(world: World) ->
 def test_killed_after_submitting_it_goes_on_to_the_same_job(world: World) -> None:
     world.bundle(command="sleep 8; echo all passed")
     running = world.start("run_all.sh")
-    wait_for(lambda: world.kept("job.id"))
+    wait_for(lambda: world.kept("done.submit"))
     os.killpg(running.pid, signal.SIGKILL)
     running.communicate()
     job = world.kept("job.id")
