@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.practice import make_practice_cluster
 from tests.project import git, make_dirty, make_project
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +44,9 @@ def read_environment() -> dict[str, str]:
         ["bash", "-c", f'eval "$({shlex.quote(cluster)} env)"; env -0'], capture_output=True, text=True, check=True
     )
     pairs = (line.partition("=") for line in shown.stdout.split("\0"))
-    return {name: value for name, _, value in pairs if name.startswith("GEN_") or name == "SLURM_CONF"}
+    return {"GEN_TELL_IMAGE": "cat /etc/image-release"} | {
+        name: value for name, _, value in pairs if name.startswith("GEN_") or name == "SLURM_CONF"
+    }
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +54,20 @@ def cluster() -> dict[str, str]:
     if os.geteuid() != 0:
         pytest.fail("the test cluster needs root: run scripts/test as root, or deselect these with -m 'not cluster'")
     return read_environment()
+
+
+@pytest.fixture(scope="session")
+def practice_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    yield from make_practice_cluster(tmp_path_factory.mktemp("practice"))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test marked `both_worlds` runs on the real cluster and on the practice cluster; `real_only` takes that back."""
+    if "world" in metafunc.fixturenames and metafunc.definition.get_closest_marker("both_worlds"):
+        worlds = [pytest.param("real", marks=pytest.mark.cluster)]
+        if not metafunc.definition.get_closest_marker("real_only"):
+            worlds.append(pytest.param("practice"))
+        metafunc.parametrize("world", worlds, indirect=True)
 
 
 @pytest.fixture(scope="session")
@@ -204,9 +221,9 @@ class World:
 
 
 @pytest.fixture
-def world(
-    cluster: dict[str, str], template_project: Path, tmp_path: Path, request: pytest.FixtureRequest
-) -> Iterator[World]:
+def world(template_project: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+    practice = getattr(request, "param", "real") == "practice"
+    cluster: dict[str, str] = request.getfixturevalue("practice_cluster" if practice else "cluster")
     name = f"{request.node.name.split('[')[0][:40]}-{os.getpid()}-{next(WORLDS)}"
     with make_world(cluster, template_project, tmp_path, name) as world:
         yield world
@@ -236,6 +253,9 @@ def make_world(cluster: dict[str, str], template_project: Path, tmp_path: Path, 
             f'exec {real} "$@"\n'
         )
         wrapper.chmod(0o755)
+    for other in Path(cluster["GEN_CLIENT_BIN"]).iterdir():
+        if other.name not in ("ssh", "scp"):
+            (tmp_path / "bin" / other.name).symlink_to(other)
     if "GEN_TEST_BASH" in os.environ:  # another bash for the local side, such as a 3.2
         (tmp_path / "bin" / "bash").symlink_to(os.environ["GEN_TEST_BASH"])
     world = World(cluster, tmp_path, repo, origin, root)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.cluster.conftest import World, wait_for
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.both_worlds
 
 
 @pytest.mark.req("R1", "B15")

@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.conftest import World, wait_for
 from tests.project import describe_tree, git, photograph, read_fingerprint
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.both_worlds
 
 IN_CONTAINER = {
     "container_image": "registry.example.org/tensorrt-llm/devel:1.0",
@@ -44,7 +44,7 @@ def test_what_runs_on_the_node_is_the_working_tree_and_nothing_here_has_changed(
 
 @pytest.mark.req("R2", "R21", "R22", "R23", "R24", "R25", "R26", "R27", "R29", "R36", "R38", "R46", "B27")
 def test_the_code_is_built_on_a_node_in_the_container_and_then_runs_in_it(world: World) -> None:
-    world.bundle(**IN_CONTAINER, command="cat /etc/image-release && ./cpp/build/engine")
+    world.bundle(**IN_CONTAINER, command=f"{world.cluster['GEN_TELL_IMAGE']} && ./cpp/build/engine")
     ran = world.run("run_all.sh")
     assert ran.code == 0, ran.said
     build, job = world.kept("build.id"), world.kept("job.id")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.conftest import World
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.both_worlds
 
 TWO_BY_TWO = {"node_count": 2, "required_devices_per_node": 2}
 
