@@ -170,6 +170,63 @@ def run(
 
 
 @app.command()
+def rehearse(
+    out: BundlePath,
+    scenario: Annotated[
+        str, typer.Option("--scenario", metavar="NAME", help="What goes wrong; --scenario list names them.")
+    ] = "success",
+    every: Annotated[bool, typer.Option("--all", help="Rehearse every scenario, and print a table.")] = False,
+    transcript: Annotated[
+        Path | None,
+        typer.Option("--transcript", metavar="FILE", help="Write each command and each file to FILE, - for stdout."),
+    ] = None,
+    keep: Annotated[
+        Path | None, typer.Option("--keep", metavar="DIR", help="Rehearse in DIR, which is empty or new, and keep it.")
+    ] = None,
+    run_commands: Annotated[
+        bool, typer.Option("--run-commands", help="Run the commands of the spec, too, on this machine.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print events on stdout, a JSON object a line.")] = False,
+) -> None:
+    """Run a bundle against a practice cluster on this machine: no Slurm, no ssh, no network.
+
+    Every script runs for real, between stand-ins; the commands of the spec are played. The exit code is 0 when each
+    scenario ended as it has to and nothing was lost, else 1.
+    """
+    from slurm_bundle import rehearsing
+    from slurm_bundle import transcript as record
+    from slurm_bundle.progress import show_progress
+    from slurm_bundle.run import list_steps
+
+    if scenario == "list":
+        print(rehearsing.list_scenarios())
+        return
+    rehearsing.require_scenario(scenario)
+    if every and (scenario != "success" or transcript):
+        raise GenError("--all rehearses each scenario; give --scenario and --transcript without it")
+    with rehearsing.place_for(keep) as folder:
+        if every:
+            results = []
+            for rehearsed in rehearsing.rehearse_all(out, folder, run_commands=run_commands):
+                results.append(rehearsed)
+                told = record.as_json(rehearsed, with_calls=False)
+                print(json.dumps(told, ensure_ascii=False) if as_json else record.write_row(rehearsed), flush=True)
+        else:
+            with show_progress(list_steps(out), as_json=as_json) as show:
+                rehearsed = rehearsing.rehearse_one(out, folder, scenario, show, run_commands=run_commands)
+            results = [rehearsed]
+            if as_json:
+                print(json.dumps(record.as_json(rehearsed), ensure_ascii=False))
+            if transcript:
+                write_text(transcript, record.write_transcript(rehearsed))
+    if not as_json:
+        print(record.write_end(out, results))
+    if results[-1].exit_code == rehearsing.INTERRUPTED:
+        raise typer.Exit(rehearsing.INTERRUPTED)
+    raise typer.Exit(0 if all(rehearsed.as_expected for rehearsed in results) else 1)
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of the job spec. An editor that is given it completes and checks specs."""
     from slurm_bundle.schema import spec_schema
@@ -282,6 +339,17 @@ def show_findings(out: Path, findings: "list[Finding]", absent: Iterable[str]) -
 
 def findings_as_json(findings: "list[Finding]", absent: Iterable[str]) -> dict[str, Any]:
     return {"findings": [finding.as_json() for finding in findings], "not_installed": absent}
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text where the user asked for it; - is stdout."""
+    if str(path) == "-":
+        print(text, end="")
+        return
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise GenError(f"cannot write {path}: {error.strerror}") from error
 
 
 def print_json(content: object) -> None:

@@ -60,34 +60,45 @@ def run_bundle(folder: Path, options: Sequence[str], show: Callable[[Event], Non
 
     An interrupt reaches the scripts by the terminal, and they end by themselves; here it is only waited for them.
     """
-    began = time.monotonic()
-    steps = _StepRecord(state_folder(folder) / "events.jsonl")
-
-    def tell(kind: Kind, step: str, **rest: Any) -> None:
-        show(Event(kind, time.monotonic() - began, step, **rest))
-
-    def catch_up(speaker: str | None = None) -> None:
-        for kind, step, code in steps.read(speaker):
-            tell(kind, step, code=code)
-
+    teller = Teller(state_folder(folder), show)
     with subprocess.Popen(["bash", str(folder / "run_all.sh"), *options], stderr=subprocess.PIPE) as running:
         assert running.stderr is not None
         for line, whole in _read_lines(running.stderr):
             if line is None:
-                catch_up()
-                continue
-            if not whole:
-                tell("prompt", "", text=line)
-                continue
-            found = SAID.match(line)
-            step, text = (found[1], line[found.end() :]) if found else ("", line)
-            catch_up(step)
-            tell("say", step, text=text)
-            if state := STATE.fullmatch(text):
-                tell("state", step, job=f"{state[1]} {state[2]}", text=state[3], detail=state[4] or state[5] or "")
+                teller.catch_up()
+            elif whole:
+                teller.hear(line)
+            else:
+                teller.tell("prompt", "", text=line)
         code = _wait(running)
-    catch_up()
+    teller.catch_up()
     return code
+
+
+class Teller:
+    """Turns the lines that run_all.sh says, and its record of steps in the folder `state`, into events for `show`."""
+
+    def __init__(self, state: Path, show: Callable[[Event], None]) -> None:
+        self._began = time.monotonic()
+        self._show = show
+        self._steps = _StepRecord(state / "events.jsonl")
+
+    def tell(self, kind: Kind, step: str, **rest: Any) -> None:
+        self._show(Event(kind, time.monotonic() - self._began, step, **rest))
+
+    def catch_up(self, speaker: str | None = None) -> None:
+        """Tell the starts and ends of steps that are new; those that come before a line of `speaker`."""
+        for kind, step, code in self._steps.read(speaker):
+            self.tell(kind, step, code=code)
+
+    def hear(self, line: str) -> None:
+        """Tell a line that was said, and what it says of a job."""
+        found = SAID.match(line)
+        step, text = (found[1], line[found.end() :]) if found else ("", line)
+        self.catch_up(step)
+        self.tell("say", step, text=text)
+        if state := STATE.fullmatch(text):
+            self.tell("state", step, job=f"{state[1]} {state[2]}", text=state[3], detail=state[4] or state[5] or "")
 
 
 def read_report(folder: Path) -> dict[str, Any] | None:

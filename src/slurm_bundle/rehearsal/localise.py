@@ -1,9 +1,9 @@
 """A copy of a bundle to rehearse: the same bytes, but for the paths on the cluster, which lie in the rehearsal.
 
 A rehearsal has no root, so /lustre/users/me cannot be made; PLACE/cluster/lustre/users/me can. Only lines that hold
-nothing but values are touched: those of config.sh, `readonly NAME='/...'` and #SBATCH lines of the scripts for the
-nodes. A path that begins with ~ is at home there, and stays. Where the repository or a file to send is not on this
-machine, one of the rehearsal takes its place.
+nothing but values are touched: those of config.sh, `readonly NAME='/...'` and the like, and #SBATCH lines of the
+scripts for the nodes. A path that begins with ~ is at home there, and stays. Where the repository or a file to send is
+not on this machine, one of the rehearsal takes its place.
 """
 
 import re
@@ -15,7 +15,9 @@ from pathlib import Path
 from slurm_bundle.rehearsal.contents import Contents
 
 LOCAL = ("REPO_ROOT", "REPO_URL", "EXTRA_FILES", "CUSTOM_SCRIPT")  # not on the file system of the cluster
-ASSIGNMENT = re.compile(r"^(?P<start>(?:readonly|export) (?P<name>[A-Z_]+)=\$?')(?=/)", re.MULTILINE)
+ASSIGNMENT = re.compile(
+    r"^(?P<start>(?:(?:readonly|export) (?P<name>[A-Z_]+)|SCRIPTS_DIR|REPO_DIR)=\$?')(?=/)", re.MULTILINE
+)
 DIRECTIVE = re.compile(r'^(?P<start>#SBATCH --(?:output|error|input|chdir)="?)(?=/)', re.MULTILINE)
 MOUNTS = re.compile(r"^readonly [A-Z_]*MOUNTS=(?P<list>.*)$", re.MULTILINE)
 SOURCE = re.compile(r"(?P<start>(?:^|,)\$?')(?=/)")
@@ -52,7 +54,7 @@ def move_paths(text: str, cluster: Path) -> str:
 
     def move(match: "re.Match[str]") -> str:
         stays = match["name"] in LOCAL or (match["start"].startswith("export") and match["name"] != "WORK_DIR")
-        return match[0] if stays or "MOUNTS" in match["name"] else f"{match['start']}{cluster}"
+        return match[0] if stays or "MOUNTS" in (match["name"] or "") else f"{match['start']}{cluster}"
 
     def move_sources(match: "re.Match[str]") -> str:
         return match[0].replace(match["list"], SOURCE.sub(rf"\g<start>{cluster}", match["list"]))

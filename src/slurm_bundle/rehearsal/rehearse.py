@@ -85,6 +85,19 @@ class Rehearsed:
         return (*files, *(f"left on origin: {name}" for name in self.branches))
 
 
+def outside(text: str, folder: Path, bundle: Path) -> str:
+    """A text of a rehearsal in `folder` as it would be outside of it: with the paths that the bundle names."""
+    moved = (
+        (f"{folder}/cluster", ""),
+        (f"{folder}/state", f"{bundle}/.run"),
+        (f"{folder}/bundle", str(bundle)),
+        (f"{folder}/home", "~"),
+    )
+    for before, after in moved:
+        text = text.replace(before, after)
+    return text
+
+
 def scenarios_for(bundle: Path) -> tuple[Scenario, ...]:
     """The scenarios that mean something for a bundle, in the order of the table."""
     contents = read_contents(bundle)
