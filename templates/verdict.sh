@@ -69,10 +69,10 @@ judge_end() {
 explain_exit() {
     local words=''
     case $exit_file in *' unproven '*) words="${exit_file#* unproven }; " ;; esac
-    case $exit_there in
-        0:53) printf ' (Slurm could not open the log: its folder is missing or not writable on %s: %s)' "${nodes:-the node}" "${log%/*}" ;;
-        *:9 | 137:*) printf ' (%skilled by signal 9, often for want of memory)' "$words" ;;
-        *:15 | 143:*) printf ' (%sended by signal 15: cancelled, or at its time limit)' "$words" ;;
+    case $exit_there/$words in
+        0:53/*) printf ' (Slurm could not open the log: its folder is missing or not writable on %s: %s)' "${nodes:-the node}" "${log%/*}" ;;
+        *:9/* | 137:*/*) printf ' (%skilled by signal 9, often for want of memory)' "$words" ;;
+        *:15/ | 143:*/) printf ' (ended by signal 15: cancelled, or at its time limit)' ;;
         *) [ -z "$words" ] || printf ' (%s)' "${words%; }" ;;
     esac
 }

@@ -255,7 +255,7 @@ def check_texts(made: Made, plain: Made, values: Mapping[str, Any]) -> None:
 
 def split_script(text: str) -> tuple[str, str]:
     """A script's header and values, and what stands below them."""
-    head, mark, body = re.split(r"(\n# (?:Where these paths|The exit file)|\Z)", text, maxsplit=1)
+    head, mark, body = re.split(r"(\n# (?:resolve FOLDER|The exit file)|\Z)", text, maxsplit=1)
     return head, mark + body
 
 
