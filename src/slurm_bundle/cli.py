@@ -100,6 +100,9 @@ def bundle(
     check: Annotated[
         bool, typer.Option("--lint/--no-lint", help="Then check it, as gen lint does; its exit code counts.")
     ] = False,
+    try_first: Annotated[
+        bool, typer.Option("--rehearse", help="Rehearse it first, and tell of that in its README; it counts, too.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the bundle of a spec."""
@@ -121,16 +124,20 @@ def bundle(
                     raise
                 given += [f"{problem.field}={typer.prompt(str(problem), err=True)}" for problem in missing]
         require_files(read, here)
-        changes = write_bundle(render_bundle(plan), output, force=force)
+        rehearsed, section = rehearse_plan(plan) if try_first else (None, "")
+        changes = write_bundle(render_bundle(plan, section), output, force=force)
         findings, absent = lint_bundle(output) if check else ([], [])
         if as_json:
             checked = findings_as_json(findings, absent) if check else {}
-            print_json({**changes_as_json(plan, output, changes), **checked})
+            tried = {"rehearsed": rehearsed} if rehearsed else {}
+            print_json({**changes_as_json(plan, output, changes), **checked, **tried})
         else:
             show_changes(plan, output, changes)
             if check:
                 show_findings(output, findings, absent)
-        raise typer.Exit(1 if faults(findings) else 0)
+            if rehearsed:
+                print(f"{output}: rehearsed: exit code {rehearsed['exit_code']}, {rehearsed['status']}")
+        raise typer.Exit(1 if faults(findings) or (rehearsed and not rehearsed["as_expected"]) else 0)
 
     with_problems_as_json(make, as_json=as_json)
 
@@ -195,12 +202,14 @@ def rehearse(
     """
     from slurm_bundle import rehearsing
     from slurm_bundle import transcript as record
+    from slurm_bundle.bundle import require_bundle
     from slurm_bundle.progress import show_progress
     from slurm_bundle.run import list_steps
 
     if scenario == "list":
         print(rehearsing.list_scenarios())
         return
+    require_bundle(out)
     rehearsing.require_scenario(scenario)
     if every and (scenario != "success" or transcript):
         raise GenError("--all rehearses each scenario; give --scenario and --transcript without it")
@@ -244,6 +253,19 @@ def plan_of(path: Path, catalog: Path | None, given: Iterable[str]) -> "tuple[Pl
     known = find_catalog(catalog)
     here = look_around(read)
     return resolve_plan(read, known, here), read, here
+
+
+def rehearse_plan(plan: "Plan") -> tuple[dict[str, Any], str]:
+    """Rehearse the bundle of a plan in a temporary folder; give how it went, and its section of the README."""
+    from slurm_bundle import rehearsing
+    from slurm_bundle import transcript as record
+    from slurm_bundle.bundle import write_bundle
+    from slurm_bundle.render import render_bundle
+
+    with rehearsing.place_for(None) as folder:
+        write_bundle(render_bundle(plan), folder / "bundle", force=False)
+        rehearsed = rehearsing.rehearse_one(folder / "bundle", folder, "success", lambda event: None)
+        return record.as_json(rehearsed, with_calls=False), record.write_short(rehearsed)
 
 
 def read_assignment(text: str) -> tuple[str, Any]:

@@ -61,8 +61,8 @@ def list_steps(plan: Plan) -> list[str]:
     return ["preflight.sh", "sync.sh", *build, "submit.sh", "monitor.sh", "collect.sh"]
 
 
-def write_readme(plan: Plan, files: Iterable[Named]) -> str:
-    """Give the README.md; it names no value that is not in the plan."""
+def write_readme(plan: Plan, files: Iterable[Named], rehearsed: str = "") -> str:
+    """Give the README.md; it names no value that is not in the plan. `rehearsed` is a section, or empty."""
     texts = {file.path: file.text for file in files}
     command = "your batch script" if "batch" in plan.features else "`command.sh`"
     lines = [
@@ -92,6 +92,7 @@ def write_readme(plan: Plan, files: Iterable[Named]) -> str:
         "Every script begins with what it reads, writes and calls, and how to undo it; `SCRIPT --help` prints that.",
         "",
         *write_notes(plan),
+        *rehearsed.splitlines(),
         "## Run, resume, undo",
         "",
         "    ./run_all.sh --dry-run    # say what would be done",

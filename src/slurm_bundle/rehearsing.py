@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from slurm_bundle.bundle import require_bundle
 from slurm_bundle.problems import GenError
 from slurm_bundle.rehearsal.practice import check_folder
 from slurm_bundle.rehearsal.rehearse import Rehearsed, outside, rehearse, scenarios_for
@@ -38,9 +37,8 @@ def rehearse_one(
 ) -> Rehearsed:
     """Rehearse the bundle in `out` below `folder`, and show each event of its runs.
 
-    Raises GenError where `out` is no bundle, or where the scenario does not exist or means nothing for it.
+    Raises GenError where the scenario does not exist or means nothing for the bundle.
     """
-    require_bundle(out)
     place = folder.resolve() / scenario
     teller = Teller(place / "state", show)
 
@@ -54,7 +52,6 @@ def rehearse_one(
 
 def rehearse_all(out: Path, folder: Path, *, run_commands: bool = False) -> Iterator[Rehearsed]:
     """Rehearse each scenario that means something for the bundle, in the order of the table, up to an interrupt."""
-    require_bundle(out)
     for scenario in scenarios_for(out):
         rehearsed = rehearse_one(out, folder, scenario.name, lambda event: None, run_commands=run_commands)
         yield rehearsed

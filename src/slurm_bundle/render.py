@@ -124,14 +124,17 @@ def list_files(plan: Plan) -> dict[str, str]:
     return files | dict.fromkeys(plan.texts, "user")
 
 
-def render_bundle(plan: Plan) -> tuple[BundleFile, ...]:
-    """Render every file, then the manifest and the checksums of what was rendered."""
+def render_bundle(plan: Plan, rehearsed: str = "") -> tuple[BundleFile, ...]:
+    """Render every file, then the manifest and the checksums of what was rendered.
+
+    `rehearsed` is the section of the README.md that tells of a rehearsal.
+    """
     texts = {hole: plan.texts.get(of) for of, hole in TEXT_HOLES.items()}
     # Where a feature and a value have the same name, templates mean the feature.
     holes = {**plan.holes, "settings": plan.settings, **texts, **Features(plan.features)}
     names = frozenset(holes)
     files = [render_file(plan, path, side, holes, names) for path, side in list_files(plan).items()]
-    files.append(BundleFile("README.md", write_readme(plan, files), 0o644, "text"))
+    files.append(BundleFile("README.md", write_readme(plan, files, rehearsed), 0o644, "text"))
     files.sort(key=lambda file: file.path)
     manifest = BundleFile("MANIFEST.json", write_manifest(plan, files), 0o644, "text")
     sums = "".join(f"{file.sha256}  {file.path}\n" for file in sorted([*files, manifest], key=lambda file: file.path))

@@ -13,6 +13,7 @@ from slurm_bundle.problems import show_text
 from slurm_bundle.rehearsal.events import Event
 from slurm_bundle.rehearsal.rehearse import Rehearsed, Run, outside
 
+SUBMITTING = ("submit_build", "submit")
 SIDES = {"local": "here", "login": "login node", "node": "node"}
 
 
@@ -168,6 +169,8 @@ def write_short(rehearsed: Rehearsed) -> str:
     ]
     by_step: dict[str, list[Event]] = {}
     for step, event in record.calls():
+        if event.side == "node":  # whenever it was started, it is what was submitted last
+            step = next(name for name in reversed(by_step) if name in SUBMITTING)
         by_step.setdefault(step, []).append(event)
     for step, events in by_step.items():
         cells = (", ".join(names_on(side, events)) for side in SIDES)
