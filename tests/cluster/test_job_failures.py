@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.conftest import Ran, World, wait_for
-from tests.cluster.trouble import Site, left_running, open_site
+from tests.cluster.trouble import Site, open_site, wait_for_silence
 
 pytestmark = pytest.mark.cluster
 
@@ -86,7 +86,7 @@ def test_a_job_that_can_never_start_is_told_and_left_to_the_user(site: Site, pre
     assert world.slurm("squeue", "--noheader", f"--jobs={job}", "--format=%T") == "PENDING"
     assert world.run("cleanup.sh").code == 0
     assert not world.slurm("squeue", "--noheader", f"--jobs={job}")
-    wait_for(lambda: not left_running(world), seconds=10)
+    wait_for_silence(site)
 
 
 def run_into(site: Site, act: Callable[[], object], **changes: Any) -> Ran:
@@ -97,7 +97,7 @@ def run_into(site: Site, act: Callable[[], object], **changes: Any) -> Ran:
     site.world.slurm("scontrol", "update", f"partitionname={site.world.spec['partition']}", "state=up")
     ran = site.world.run("monitor.sh")
     assert site.world.run("collect.sh").code == 0
-    wait_for(lambda: not left_running(site.world), seconds=10)
+    wait_for_silence(site)
     return ran
 
 

@@ -5,6 +5,7 @@ import re
 import shlex
 import socket
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ class Site:
     world: World
     undo: ExitStack
     env: dict[str, str] = field(default_factory=dict)
+    before: frozenset[int] = frozenset()  # what ran before, such as what an earlier test has cut off
 
     def run(self, command: str, *arguments: object) -> None:
         subprocess.run([command, *map(str, arguments)], check=True, capture_output=True)
@@ -96,21 +98,29 @@ Prepare = Callable[[Site], Changes]
 def open_site(world: World) -> Iterator[Site]:
     (world.folder / "tmp").mkdir()
     with ExitStack() as undo:
-        yield Site(world, undo, {"TMPDIR": str(world.folder / "tmp")})
+        yield Site(world, undo, {"TMPDIR": str(world.folder / "tmp")}, frozenset(running(world)))
 
 
-def left_running(world: World) -> list[str]:
-    """What still runs of this world: here, and of the user on the cluster."""
+def running(world: World) -> dict[int, str]:
+    """What runs of this world: here, and of the user on the cluster; the command line by its pid."""
     user = pwd.getpwnam(world.cluster["GEN_USER"]).pw_uid
-    found = []
+    found = {}
     for process in Path("/proc").glob("[0-9]*"):
         try:
             ours = f"HOME={world.folder}".encode() in (process / "environ").read_bytes().split(b"\0")
             if ours or process.stat().st_uid == user:
-                found.append((process / "cmdline").read_text())
+                found[int(process.name)] = (process / "cmdline").read_text()
         except OSError:
             continue  # it has ended
     return found
+
+
+def wait_for_silence(site: Site) -> None:
+    """Wait until nothing of the world runs any more."""
+    end = time.monotonic() + 30
+    while left := {pid: line for pid, line in running(site.world).items() if pid not in site.before}:
+        assert time.monotonic() < end, f"left running: {left}"
+        time.sleep(0.2)
 
 
 def temporary_files(world: World) -> set[Path]:
@@ -142,6 +152,6 @@ def meet(site: Site, step: str, code: int, *words: str, **changes: Any) -> Ran:
     assert photograph(world.repo) == before
     assert world.branches_on_origin() == ["main"]
     wait_for(lambda: not world.slurm("squeue", "--noheader", f"--user={world.cluster['GEN_USER']}"))
-    wait_for(lambda: not left_running(world), seconds=10)
+    wait_for_silence(site)
     assert not {path for path in temporary_files(world) - temporary if is_ours(world, path)}
     return ran
