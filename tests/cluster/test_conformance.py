@@ -204,6 +204,9 @@ call scontrol --oneliner show job $r
 call sinfo
 call sinfo --noheader --format='%P|%t|%T|%D|%N|%C'
 call scontrol show job=$a
+call scontrol write batch_script $a -
+call scontrol write batch_script $a "$PWD/script"
+call cat "$PWD/script"
 call scontrol update JobId=$a TimeLimit=5
 call squeue --noheader --jobs=$a --format=%l
 call scontrol update JobId=$a TimeLimit=60

@@ -51,9 +51,10 @@ def run(place: Place, words: list[str]) -> int:
     if "--oneliner" in arguments or "-o" in arguments:
         call.oneliner = True
         arguments = [word for word in arguments if word not in ("--oneliner", "-o")]
+    arguments = [word for word in arguments if word not in ("--details", "-d")]  # what it adds, no bundle reads
     commands = {
         "ping": tell_ping, "show": run_show, "update": run_update, "hold": hold, "uhold": hold, "release": release,
-        "requeue": requeue, "suspend": refuse_suspend, "resume": refuse_suspend,
+        "requeue": requeue, "write": run_write, "suspend": refuse_suspend, "resume": refuse_suspend,
     }  # fmt: skip
     found = [name for name in commands if keyword and name.startswith(keyword)]
     if not found:
@@ -247,6 +248,24 @@ def requeue(call: Call, words: list[str]) -> int:
                 job.update(state="COMPLETING", ending="REQUEUED")
             job["wants"] = "requeue"
             call.jobs.store(job)
+    return 0
+
+
+def run_write(call: Call, words: list[str]) -> int:
+    """scontrol write batch_script N [FILE]: the script of a job, to a file or, for -, to stdout."""
+    if words[:1] != ["batch_script"]:
+        raise StopError(1, f"invalid entity:{words[0] if words else ''} for keyword:write ")
+    with call.place.lock():
+        job = named_jobs(call, words[1])[0]
+    with open(f"{call.place.slurm}/spool/{job.id}.script", encoding="utf-8", errors="surrogateescape") as spooled:
+        script = spooled.read()
+    path = words[2] if len(words) > 2 else f"slurm-{job.id}.sh"
+    if path == "-":
+        print(script, end="")
+        return 0
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(script)
+    print(f"batch script for job {job.id} written to {path}")
     return 0
 
 
