@@ -262,7 +262,7 @@ def split_script(text: str) -> tuple[str, str]:
 def bones(text: str) -> str:
     """A script without its values and comments; of what assigns them, the names."""
     head, body = split_script(text)
-    head = re.sub(r"^(#SBATCH --[a-z-]+|(?:readonly |export )?[A-Z]\w*)=.*", r"\1", head, flags=re.MULTILINE)
+    head = re.sub(r"^(#SBATCH --[a-z-]+|export \w+|(?:readonly )?[A-Z]\w*)=.*", r"\1", head, flags=re.MULTILINE)
     head = re.sub(r"^(?:# Note: .*\n)+#\n", "", head, flags=re.MULTILINE)
     return re.sub(r"^# .*", "#", head, flags=re.MULTILINE) + body
 

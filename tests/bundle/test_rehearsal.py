@@ -247,11 +247,12 @@ def processes_of(folder: Path) -> list[str]:
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            known = (path / "cmdline").read_bytes() + (path / "environ").read_bytes() + bytes((path / "cwd").readlink())
+            words = (path / "cmdline").read_bytes()
+            known = words + (path / "environ").read_bytes() + bytes((path / "cwd").readlink())
         except OSError:
-            continue
+            continue  # it has ended
         if bytes(folder) in known and int(path.name) != os.getpid():
-            found.append((path / "cmdline").read_text().replace("\0", " "))
+            found.append(words.decode(errors="replace").replace("\0", " "))
     return found
 
 

@@ -62,7 +62,11 @@ def test_the_launcher_runs_once_a_node_with_its_rendezvous_on_the_first(world: W
 
 @pytest.mark.req("B27", "R54")
 def test_one_task_of_two_that_fails_fails_the_job(world: World) -> None:
-    world.bundle(recipe="distributed", command='[ "$RANK" != 3 ] || exit 5', **TWO_BY_TWO)
+    others = " && ".join(f'[ -e "$WORK_DIR/{rank}.done" ]' for rank in range(3))
+    last = f"until {others}; do sleep 0.1; done; sleep 1; exit 5"
+    world.bundle(
+        recipe="distributed", command=f'[ "$RANK" != 3 ] || {{ {last}; }}; >"$WORK_DIR/$RANK.done"', **TWO_BY_TWO
+    )
     ran = world.run("run_all.sh")
     assert ran.code == 1, ran.said
     assert world.report()["slurm_exit"] == "5:0"
