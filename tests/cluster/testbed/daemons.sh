@@ -66,8 +66,11 @@ start_munged() {
         --log-file="$ROOT/log/munged.own.log" --seed-file="$ROOT/state/munged.seed"
 }
 
+# Each has temporary files of its own: one that starts removes those it finds, also another's that are in use.
 start_mariadbd() {
     local data=$ROOT/state/mysql
+    local -x TMPDIR=$ROOT/state/mysql_tmp
+    (umask 077 && mkdir -p "$TMPDIR")
     if [[ ! -e $data/.made ]]; then
         rm -rf -- "$data"
         mkdir -m 700 "$data"
