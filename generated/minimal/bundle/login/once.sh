@@ -36,13 +36,13 @@ take_folder() {
     trap 'code=$?; rmdir "$submitted.busy"; leave "$code"' EXIT
 }
 
-# find_job: put the id of the job with this token in $job, or nothing; 1 when it cannot be told. The id was noted here
-# by an earlier call, is in the queue, or was noted by the job itself when it started.
+# find_job [STATES]: put the id of the job with this token in $job, or nothing; 1 when it cannot be told. The id was noted
+# here by an earlier call, is in the queue (there in one of the STATES), or was noted by the job itself when it started.
 find_job() {
-    local found=''
+    local states=${1-} found=''
     job='' cluster=''
     [ ! -s "$submitted.id" ] || found=$(cat "$submitted.id")
-    [ -n "$found" ] || found=$(find_by_token "$token") || return 1
+    [ -n "$found" ] || found=$(find_by_token "$token" "$states") || return 1
     [ -n "$found" ] || [ ! -s "$submitted.ran" ] || found=$(cat "$submitted.ran")
     job=${found%%;*}
     case $found in *\;*) cluster=${found#*;} ;; esac
@@ -85,17 +85,17 @@ read_id() {
 # find_unanswered CODE: sbatch gave no id. A lost answer is no lost request, so the job is looked for; where the words are
 # those of a lost answer, for some time.
 find_unanswered() {
-    local pause reason pauses=0 looked=yes
+    local pause reason pauses=0 looked=yes states=''
     reason=$(sed -nE 's/^sbatch: (error: )?//p' "$scratch/errors" | paste -s -d ';' - | sed 's/;/; /g')
     reason=${reason:-$(tail -n 1 "$scratch/errors")}
     case $1/$reason in
-        0/* | */ | *'timed out'* | *'ontact'* | *'Zero Bytes'* | *'onnect'* | *'ommunication'*) pauses='3 6 9' ;;
-        *'submission failed'*) pauses='' ;; # a plain no, though Slurm may list what it refused as a job that failed
+        0/* | */ | *'timed out'* | *'ontact'* | *'Zero Bytes'* | *'onnect'* | *'ommunication'* | *'essage'* | *'eader'*) pauses='3 6 9' ;;
+        *'submission failed'*) states=PENDING,RUNNING,SUSPENDED,COMPLETING,COMPLETED ;; # Slurm may list what it refused as FAILED
     esac
     for pause in $pauses; do
         sleep "$pause"
         looked=yes
-        find_job || looked=no
+        find_job "$states" || looked=no
         [ -z "$job" ] || return 0
     done
     reason=${reason:-it ended with $1 and printed: $(paste -s -d ';' "$scratch/out")}

@@ -103,12 +103,12 @@ cancel() {
     printf '%s\n' "$queue"
 }
 
-# find_by_token TOKEN: print ID;CLUSTER of the job with this token, or nothing; 1 when it cannot be told. Slurm shows the
-# path that was submitted, so a job is found even where nobody was left to note its id. (With headers, since they name
-# the cluster where several are asked.)
+# find_by_token TOKEN [STATES]: print ID;CLUSTER of the job with this token, in one of the STATES where they are given, or
+# nothing; 1 when it cannot be told. Slurm shows the path that was submitted, so a job is found even where nobody was left
+# to note its id. (With headers, since they name the cluster where several are asked.)
 find_by_token() {
     local line where='' found=''
-    ask squeue --states=all --user="$(id -u)" --format='%i|%o' || return 1
+    ask squeue --states="${2:-all}" --user="$(id -u)" --format='%i|%o' || return 1
     while IFS= read -r line; do
         case $line in
             'CLUSTER: '*) where=${line#CLUSTER: } ;;
