@@ -31,7 +31,7 @@ class Record:
     def calls(self) -> Iterator[tuple[str, Event]]:
         """Each call with the step that it belongs to, in the order in which they began."""
         for event in self.rehearsed.events:
-            begun = [step for time, step in self._starts if time <= event.time + 1]  # the record has whole seconds
+            begun = [step for time, step in self._starts if time <= event.time]
             yield (begun or [""])[-1], event
 
     def files(self) -> list[str]:
@@ -70,7 +70,7 @@ def write_transcript(rehearsed: Rehearsed) -> str:
     ]
     began = min((event.time for event in rehearsed.events), default=0.0)
     for step, calls in groupby(record.calls(), key=lambda call: call[0]):
-        lines += ["", f"{step or 'before the first step'}:"]
+        lines += ["", f"{step or 'your login'}:"]
         for _, event in calls:
             lines += tell_call(record, event, event.time - began)
     lines += ["", "Files on the cluster in the end:", *(f"  {show_text(path)}" for path in record.files())]
@@ -174,7 +174,8 @@ def write_short(rehearsed: Rehearsed) -> str:
         by_step.setdefault(step, []).append(event)
     for step, events in by_step.items():
         cells = (", ".join(names_on(side, events)) for side in SIDES)
-        lines.append(f"| {step}.sh | {' | '.join(cells)} |")
+        name = f"{step}.sh" if step else "your login"  # what is done before anything is run
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join([*lines, "", ""])
 
 

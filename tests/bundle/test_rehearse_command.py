@@ -134,8 +134,18 @@ def test_a_bundle_that_is_rehearsed_as_it_is_made_says_so_in_its_readme(tmp_path
     assert "| submit.sh | ssh | squeue, sbatch | srun |" in section
     sums = subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=tmp_path / "out", check=False)
     assert sums.returncode == 0
+    assert re.findall(r"^\| (\S+) \|", section, re.MULTILINE)[2:] == [
+        f"{step}.sh" for step in ("preflight", "sync", "submit", "monitor", "collect")
+    ]
     again, _, _ = gen(tmp_path, "bundle", spec, "-o", "out")
     assert again == 0, "a README of ours was taken for an edited one"
+
+
+def test_the_login_of_a_person_is_told_as_such(tmp_path: Path) -> None:
+    code, out, said = gen(tmp_path, "rehearse", str(BATCH), "--transcript", "-")
+    assert code == 0, said
+    login = out.partition("\nyour login:\n")[2].partition("\n\n")[0]
+    assert re.fullmatch(r" +0:00  here +ssh -fNM .*", login)
 
 
 @pytest.mark.parametrize(
