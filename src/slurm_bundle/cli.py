@@ -230,8 +230,8 @@ def rehearse(
                 write_text(transcript, record.write_transcript(rehearsed))
     if not as_json:
         print(record.write_end(out, results))
-    if results[-1].exit_code == rehearsing.INTERRUPTED:
-        raise typer.Exit(rehearsing.INTERRUPTED)
+    if results[-1].interrupted:
+        raise typer.Exit(130)
     raise typer.Exit(0 if all(rehearsed.as_expected for rehearsed in results) else 1)
 
 

@@ -12,8 +12,6 @@ from slurm_bundle.rehearsal.rehearse import Rehearsed, outside, rehearse, scenar
 from slurm_bundle.rehearsal.scenarios import SCENARIOS
 from slurm_bundle.run import Event, Teller
 
-INTERRUPTED = 130
-
 
 @contextmanager
 def place_for(keep: Path | None) -> Iterator[Path]:
@@ -55,7 +53,7 @@ def rehearse_all(out: Path, folder: Path, *, run_commands: bool = False) -> Iter
     for scenario in scenarios_for(out):
         rehearsed = rehearse_one(out, folder, scenario.name, lambda event: None, run_commands=run_commands)
         yield rehearsed
-        if rehearsed.exit_code == INTERRUPTED:
+        if rehearsed.interrupted:
             return
 
 

@@ -102,6 +102,7 @@ def as_json(rehearsed: Rehearsed, *, with_calls: bool = True) -> dict[str, Any]:
         "status": rehearsed.status,
         "told": record.plain(rehearsed.told),
         "as_expected": rehearsed.as_expected,
+        "interrupted": rehearsed.interrupted,
         "lost": list(rehearsed.lost),
         "seconds": rehearsed.seconds,
         "runs": [
@@ -139,6 +140,8 @@ def last_said(rehearsed: Rehearsed) -> str:
 
 def write_end(out: Path, results: Sequence[Rehearsed]) -> str:
     """Give the last lines for somebody who watched: how it ended, and where to look next."""
+    if results[-1].interrupted:
+        return f"{out}: interrupted while rehearsing {results[-1].scenario.name}"
     wrong = [rehearsed.scenario.name for rehearsed in results if not rehearsed.as_expected]
     if len(results) > 1:
         seconds = sum(rehearsed.seconds for rehearsed in results)

@@ -65,6 +65,7 @@ class Practice:
     factor: float = 60.0
     plays: Mapping[str, str] | None = None
     keeper: "subprocess.Popen[bytes] | None" = None
+    interrupted: bool = False  # whether somebody has interrupted a command of the local side
 
     @property
     def place(self) -> Place:
@@ -222,6 +223,7 @@ class Practice:
         try:
             answer = self.listen(on_line)
         except KeyboardInterrupt:
+            self.interrupted = True
             self.tell("interrupt")
             answer = self.listen(on_line)
         word, _, code = answer.partition(" ")

@@ -58,6 +58,7 @@ class Rehearsed:
     jobs: tuple[tuple[str, str, str], ...]  # id, name and state, at the end
     branches: tuple[str, ...]  # on origin, at the end, that were not there before
     changed: tuple[str, ...]  # files of the user's repository that are not as they were
+    interrupted: bool  # whether somebody has interrupted it; then it may have ended in any way
     seconds: float
 
     @property
@@ -157,7 +158,7 @@ class Rehearsal:
             if runs and self.scenario.between == "login":
                 self.log_in()
             runs.append(self.run_once())
-            if runs[-1].code == 130:
+            if self.practice.interrupted:
                 break
         after = origin.photograph(self.repository)
         changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
@@ -172,6 +173,7 @@ class Rehearsal:
             jobs=tuple((job.id, job["name"], job["state"]) for job in Jobs(self.practice.place).all()),
             branches=tuple(self.branches_left()),
             changed=tuple(changed),
+            interrupted=self.practice.interrupted,
             seconds=round(time.monotonic() - began, 1),
         )
 
